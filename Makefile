@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results amx-check build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build
+.PHONY: results lanes amx-check build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -130,6 +130,17 @@ golden: ## rewrite golden files from what the code prints now; review the diff
 
 amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models)
 	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
+
+LANES_MACHINE ?= zen4-2c
+LANES_FLAGS ?= --reactive 60 --proactive 600 --duration 20s --runs 3
+lanes: build ## one lane for both phases against a lane for each, on a simulated device in the real engine; writes docs/results/data/LANES_MACHINE/lanes-1.csv
+	./$(BIN) bench load lanes $(LANES_FLAGS) --format csv > bin/lanes.csv
+	{ echo "# title: First-token latency and proactive throughput with a simulated device, by lanes"; \
+	  echo "# command: sandwich bench load lanes $(LANES_FLAGS) --format csv"; echo "# build: $(COMMIT)"; \
+	  echo "# date: $$(date +%F)"; \
+	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
+	  cat bin/lanes.csv; } > docs/results/data/$(LANES_MACHINE)/lanes-1.csv
+	$(MAKE) results
 
 results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data
 	$(GO) run ./cmd/sandwich/internal/results docs/results

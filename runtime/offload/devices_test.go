@@ -10,7 +10,7 @@ import (
 )
 
 // TestHostDevices checks that the exact devices of this host, such as a GPU or Mesa's Vulkan driver
-// for CPUs, give the bits of the cores.
+// for CPUs, give the bits of the cores, alone and in wavefronts.
 func TestHostDevices(t *testing.T) {
 	f := testFile(t, "qwen3", true)
 	plan := testPlan(t, f, "int8")
@@ -42,6 +42,7 @@ func TestHostDevices(t *testing.T) {
 				chunk := tokens[both.pos:][:step.rows]
 				sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.onDevice), cores.feed(chunk, false))
 			}
+			t.Run("wavefront", func(t *testing.T) { testWavefront(t, dev) })
 		})
 	}
 	if tested == 0 {

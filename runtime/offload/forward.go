@@ -37,25 +37,27 @@ func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from in
 	if b.Rows() == 0 || b.Rows() > r.rows {
 		return from, fmt.Errorf("a forward of %d rows on a device; it has room for %d", b.Rows(), r.rows)
 	}
-	f := forward{Runner: r, set: r.sets[set], batch: b, bound: bound, gate: gate, next: from, end: len(r.model.Ops)}
-	if len(b.LogitRows) == 0 {
-		f.end = slices.IndexFunc(r.model.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
+	f := forward{Runner: r, set: r.sets[set], batch: b, bound: bound, gate: gate, next: from, end: r.endOf(b)}
+	if from > 0 {
+		err = f.resume(ctx)
+	} else {
+		err = f.runAll(ctx)
 	}
-	if from == 0 {
-		if err := f.begin(ctx); err != nil {
-			return from, err
-		}
-	}
-	if err := f.run(ctx); err != nil {
+	if err != nil {
 		return from, err
 	}
 	if f.next < f.end {
 		return f.next, nil
 	}
-	if err := f.finish(); err != nil {
-		return from, err
-	}
 	return len(r.model.Ops), nil
+}
+
+// endOf returns the op before which a forward ends: without wanted logits it ends before the head.
+func (r *Runner) endOf(b *kvcache.Batch) int {
+	if len(b.LogitRows) > 0 {
+		return len(r.model.Ops)
+	}
+	return slices.IndexFunc(r.model.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
 }
 
 // forward is a forward in progress.
@@ -68,13 +70,38 @@ type forward struct {
 	next  int // first op that is not complete
 	end   int
 
+	// byLayer ends segments after the op that writes keys and values.
+	byLayer bool
+	// reads, if not nil, reports before an attention op is submitted whether the keys and values
+	// that it reads are on the device. wait blocks until they are.
+	reads func(op int) (ready bool, wait func() error, err error)
+	// coming has the rows that reads waits for.
+	coming []kvcache.Span
+
 	flying []segment
 	halted bool
+}
+
+// runAll runs a forward from its first op on until it is done or halts.
+func (f *forward) runAll(ctx context.Context) error {
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	return f.resume(ctx)
+}
+
+// resume runs a forward from op next on until it is done or halts.
+func (f *forward) resume(ctx context.Context) error {
+	if err := f.run(ctx); err != nil || f.next < f.end {
+		return err
+	}
+	return f.finish()
 }
 
 // segment is a range of ops that was submitted.
 type segment struct {
 	from, to int
+	number   uint32 // of its mark
 	commands device.Commands
 	ticket   device.Ticket
 	began    time.Time
@@ -106,7 +133,7 @@ func (f *forward) begin(ctx context.Context) error {
 	if err := f.sendInputs(bytesOf(x), bytesOf(f.fillAngles(f.batch)), bytesOf(s.in.host)); err != nil {
 		return err
 	}
-	stale := f.mirror.begin(f.batch.Spans)
+	stale := f.mirror.begin(f.batch.Spans, f.coming)
 	if err := f.upload(ctx, f.staleBlocks(stale)); err != nil {
 		f.mirror.forget(stale)
 		return err
@@ -167,8 +194,15 @@ func (f *forward) run(ctx context.Context) error {
 	for {
 		for !f.halted && submitted < f.end && len(f.flying) < inFlight {
 			to := f.segmentEnd(submitted)
-			if err := f.submit(submitted, to); err != nil {
+			ready, err := f.canRead(submitted, to)
+			if err == nil && ready {
+				err = f.submit(submitted, to)
+			}
+			if err != nil {
 				return f.drain(ctx, err)
+			}
+			if !ready {
+				break
 			}
 			submitted = to
 		}
@@ -181,10 +215,38 @@ func (f *forward) run(ctx context.Context) error {
 	}
 }
 
+// canRead reports whether the keys and values that the ops [from, to) read are on the device. It
+// waits for them if no segment is in flight.
+func (f *forward) canRead(from, to int) (ready bool, err error) {
+	if f.reads == nil {
+		return true, nil
+	}
+	for op := from; op < to; op++ {
+		if f.model.Ops[op].Kind != model.OpAttention {
+			continue
+		}
+		ready, wait, err := f.reads(op)
+		if err == nil && !ready && len(f.flying) == 0 {
+			ready, err = true, wait()
+		}
+		if err != nil || !ready {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // segmentEnd returns the op before which a segment ends: after as many ops as fit the bound by
 // prediction, at least one.
 func (f *forward) segmentEnd(from int) int {
 	end := min(from+unboundedOps, f.end)
+	if f.byLayer {
+		for op := from; op < end; op++ {
+			if f.model.Ops[op].Kind == model.OpRotate {
+				end = op + 1
+			}
+		}
+	}
 	if f.bound <= 0 {
 		return end
 	}
@@ -209,7 +271,8 @@ func (f *forward) submit(from, to int) error {
 		c.op(i)
 	}
 	c.steps = append(c.steps, f.copies(between(f.set.staged, from, to), f.set.stage, true)...)
-	c.steps = append(c.steps, f.markStep(&f.set.mark))
+	marked, number := f.markStep(&f.set.mark)
+	c.steps = append(c.steps, marked)
 	if c.err != nil {
 		return c.err
 	}
@@ -217,7 +280,7 @@ func (f *forward) submit(from, to int) error {
 	if err != nil {
 		return err
 	}
-	s := segment{from: from, to: to, commands: commands, began: time.Now()}
+	s := segment{from: from, to: to, number: number, commands: commands, began: time.Now()}
 	if s.ticket, err = f.dev.Submit(commands); err != nil {
 		return errors.Join(err, commands.Free())
 	}
@@ -253,15 +316,13 @@ func (f *forward) complete(ctx context.Context) error {
 
 // wait waits for a segment as long as it may take.
 func (f *forward) wait(ctx context.Context, s *segment) error {
-	return f.await(ctx, s.ticket, limit(f.times.predict(s.from, s.to, f.batch.Rows())))
+	return f.await(ctx, s.ticket, f.times.limit(s.from, s.to, f.batch.Rows()))
 }
 
 // take copies the keys and values of a segment to the cores' cache.
 func (f *forward) take(s *segment) error {
-	if len(f.flying) == 0 { // else the next segment may have overwritten the mark
-		if err := f.checkMark(&f.set.mark); err != nil {
-			return err
-		}
+	if err := f.checkMark(&f.set.mark, s.number); err != nil {
+		return err
 	}
 	if s.from == 0 { // the forward may read blocks that were uploaded before
 		if err := f.uploaded(); err != nil {

@@ -52,6 +52,10 @@ func (m *mirror) shorten(store int, s attention.Segment) {
 func (m *mirror) wrote(spans []kvcache.Span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.setWritten(spans)
+}
+
+func (m *mirror) setWritten(spans []kvcache.Span) {
 	for store := range m.valid {
 		for _, s := range attention.Segments(spans, store) {
 			m.valid[store][s.Block] = uint8(s.Pos%kvcache.BlockTokens + s.N)
@@ -66,10 +70,12 @@ type staleBlock struct {
 }
 
 // begin prepares a forward on the device: it returns the blocks to copy there, and notes that the
-// positions of the batch will be overwritten.
-func (m *mirror) begin(spans []kvcache.Span) (stale []staleBlock) {
+// positions of the batch will be overwritten. Blocks of the rows that are coming from the cores are
+// not returned.
+func (m *mirror) begin(spans, coming []kvcache.Span) (stale []staleBlock) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.setWritten(coming)
 	for store, kind := range m.layers.Kinds {
 		written := map[kvcache.BlockID]int{} // the positions before this one are read
 		for _, s := range attention.Segments(spans, store) {

@@ -86,6 +86,12 @@ func testPlan(t *testing.T, f *gguf.File, compute string) *plans.Plan {
 // open returns a rig whose device is nil for the cores alone.
 func open(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device) *rig {
 	t.Helper()
+	return openRows(t, f, plan, dev, testRows)
+}
+
+// openRows returns a rig whose device runs forwards of so many rows.
+func openRows(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device, rows int) *rig {
+	t.Helper()
 	a, err := exec.Open(t.Context(), exec.Options{File: f, Plan: plan, Blocks: 12, Sequences: 2, LogitRows: testRows,
 		Context: 512, Unpinned: true})
 	if err != nil {
@@ -97,7 +103,7 @@ func open(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device) *rig 
 		t.Fatal(err)
 	}
 	if dev != nil {
-		g.runner, err = Open(Options{Device: dev, Assembly: a, Rows: testRows, LogitRows: testRows, Sets: 2,
+		g.runner, err = Open(Options{Device: dev, Assembly: a, Rows: rows, LogitRows: testRows, Sets: 2,
 			Context: 512})
 		if err != nil {
 			t.Fatal(err)

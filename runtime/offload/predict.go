@@ -24,12 +24,13 @@ const (
 // the time per unit of work is kept for each power of two of rows, since few rows are bound by
 // memory and many by arithmetic.
 type predictor struct {
-	work    []float64 // by op, positive
+	work    []float64     // by op, positive
+	least   time.Duration // of limit, once a time is known
 	perUnit [32]float64
 }
 
 func newPredictor(m *model.Model) *predictor {
-	p := &predictor{}
+	p := &predictor{least: leastTimeout}
 	for i := range m.Ops {
 		work := float64(m.Dims.Hidden)
 		for _, w := range m.Ops[i].W {
@@ -71,12 +72,13 @@ func (p *predictor) learn(took time.Duration, from, to, rows int) {
 	*mean += (per - *mean) / 8
 }
 
-// limit returns the time after which a segment with a predicted time counts as hung.
-func limit(predicted time.Duration) time.Duration {
+// limit returns the time after which the ops [from, to) of a forward count as hung.
+func (p *predictor) limit(from, to, rows int) time.Duration {
+	predicted := p.predict(from, to, rows)
 	if predicted == 0 {
 		return firstTimeout
 	}
-	return leastTimeout + patience*predicted
+	return p.least + patience*predicted
 }
 
 // await waits for a submission. If it takes longer than the limit, the error wraps device.ErrLost.

@@ -95,7 +95,7 @@ func (r *Runner) open(o Options) (err error) {
 	if r.mem, err = load(r.dev, r.assembly); err != nil {
 		return err
 	}
-	if err := errors.Join(r.loadNumbers(), r.resize(&r.uploads.mark.at, alignment, r.usage())); err != nil {
+	if err := errors.Join(r.loadNumbers(), r.allocateMark(&r.uploads.mark)); err != nil {
 		return err
 	}
 	for range o.Sets {

@@ -43,7 +43,7 @@ func (r *Runner) allocate(s *set, logitRows int) (err error) {
 			return err
 		}
 	}
-	return r.resize(&s.mark.at, alignment, r.usage())
+	return r.allocateMark(&s.mark)
 }
 
 // bufferRows returns the rows of an activation.

@@ -55,7 +55,8 @@ func (r *Runner) submitUpload(ctx context.Context, list []stagedBlock, bytes uin
 	if err := r.gather(list, u.stage); err != nil {
 		return err
 	}
-	commands, err := r.dev.Record(append(r.copies(list, u.stage, false), r.markStep(&u.mark))...)
+	marked, _ := r.markStep(&u.mark)
+	commands, err := r.dev.Record(append(r.copies(list, u.stage, false), marked)...)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (r *Runner) settle(ctx context.Context) error {
 	}
 	commands := u.commands
 	u.commands = nil
-	return errors.Join(r.checkMark(&u.mark), commands.Free())
+	return errors.Join(r.checkMark(&u.mark, u.mark.submitted), commands.Free())
 }
 
 // free frees the staging buffer. No upload may be pending.
@@ -102,14 +103,17 @@ func (u *uploads) free() (err error) {
 
 // Upload copies the keys and values of a forward on the cores to the device while the forward runs.
 type Upload struct {
-	runner  *Runner
-	spans   []kvcache.Span
-	list    []stagedBlock
-	done    int           // first op whose blocks were not submitted
-	reached atomic.Int64  // ops before this one are complete
-	wake    chan struct{} // closed by End
-	ended   chan struct{}
-	err     error // read after ended is closed
+	runner *Runner
+	spans  []kvcache.Span
+	list   []stagedBlock
+	done   int // first op whose blocks were not submitted
+	// submitted, if not nil, is called when the copies of all blocks that the ops before op write
+	// are submitted.
+	submitted func(op int)
+	reached   atomic.Int64  // ops before this one are complete
+	wake      chan struct{} // closed by End
+	ended     chan struct{}
+	err       error // read after ended is closed
 }
 
 // NewUpload returns an Upload for a forward of a batch on the cores.
@@ -154,7 +158,9 @@ func (u *Upload) submit(op int) {
 	if list := between(u.list, u.done, op); len(list) > 0 {
 		u.err = u.runner.upload(context.Background(), list)
 	}
-	u.done = op
+	if u.done = op; u.err == nil && u.submitted != nil {
+		u.submitted(op)
+	}
 }
 
 // End waits until the copies of all complete ops are submitted. If the forward is done, later
