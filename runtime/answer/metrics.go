@@ -66,6 +66,9 @@ func (g *Generator) Metrics() []metrics.Metric {
 	counter("grammars_reused_total", "Requests whose grammar was there already.", float64(g.cache.reused))
 	gauge("grammars_bytes", "Memory of grammars that no request uses at the moment.", float64(g.cache.kept(cacheBytes)))
 	g.cache.mu.Unlock()
+	if s.Prefixes != nil {
+		out = append(out, prefixMetrics(s)...)
+	}
 	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
 	gauge("kv_blocks_free", "KV blocks that no sequence holds.", float64(s.Scheduler.Free))
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Weights), [2]string{"what", "weights"})
@@ -74,6 +77,30 @@ func (g *Generator) Metrics() []metrics.Metric {
 	if places, err := g.engine.Placement(); err == nil {
 		out = append(out, placementMetrics(places)...)
 	}
+	return out
+}
+
+// prefixMetrics returns the counters and gauges of the prefix store.
+func prefixMetrics(s engine.Stats) (out []metrics.Metric) {
+	p := s.Prefixes
+	add := func(name, help string, counter bool, v float64, labels ...[2]string) {
+		out = append(out, metrics.Metric{Name: "sandwich_prefix_store_" + name, Help: help, Counter: counter,
+			Labels: labels, Value: v})
+	}
+	const prompts = "Prompts by whether the prefix store had a prefix of them."
+	add("prompts_total", prompts, true, float64(p.Hits), [2]string{"found", "yes"})
+	add("prompts_total", prompts, true, float64(p.Misses), [2]string{"found", "no"})
+	add("loaded_tokens_total", "Prompt tokens loaded from disk instead of computed.", true,
+		float64(s.Scheduler.LoadedTokens))
+	add("load_seconds_total", "Time of loads from disk.", true, p.LoadTime.Seconds())
+	add("loading", "Requests whose prefix is being loaded.", false, float64(s.Scheduler.Loading))
+	add("failed_loads_total", "Loads that failed or were cancelled; their prompts are computed.", true, float64(p.Failed))
+	add("read_bytes_total", "Bytes of blocks read.", true, float64(p.ReadBytes))
+	add("written_bytes_total", "Bytes of blocks written.", true, float64(p.WrittenBytes))
+	add("evicted_total", "Blocks that this process removed to keep the limit.", true, float64(p.Evicted))
+	add("damaged_total", "Blocks that were damaged and removed.", true, float64(p.Damaged))
+	add("dropped_total", "Prefixes not written because too many others waited.", true, float64(p.Dropped))
+	add("bytes", "Size of all blocks, as this process knows it.", false, float64(p.Bytes))
 	return out
 }
 

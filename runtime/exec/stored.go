@@ -12,10 +12,10 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
-// arithmeticVersion counts the changes of the code that change the bits of keys, values and states.
+// ArithmeticVersion counts the changes of the code that change the bits of keys, values and states.
 // It must be raised when TestArithmeticVersion of runtime/engine fails, so that stored blocks of
 // earlier builds are not used.
-const arithmeticVersion = 1
+const ArithmeticVersion = 1
 
 // Identity returns a hash of everything but salt and tokens that the content of the KV blocks
 // depends on: the model, its arithmetic, and the layout of the blocks. It does not depend on the
@@ -23,7 +23,7 @@ const arithmeticVersion = 1
 // fingerprint of the machine. Options.Digest must have been set.
 func (a *Assembly) Identity(host string) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	fmt.Fprintf(h, "arithmetic %d\nmodel %x\nkv %s attention %s\n", arithmeticVersion, a.digest, a.Plan.KV,
+	fmt.Fprintf(h, "arithmetic %d\nmodel %x\nkv %s attention %s\n", ArithmeticVersion, a.digest, a.Plan.KV,
 		a.Plan.Attention)
 	for i := range a.Model.Weights {
 		w := &a.Model.Weights[i]

@@ -3,6 +3,8 @@ package sched
 import (
 	"slices"
 	"time"
+
+	"sandwich/runtime/kvcache"
 )
 
 // admit makes waiting requests resident: reactive ones first, each class in order of precedence. If
@@ -170,4 +172,21 @@ func (s *Scheduler) queued(c Class) int {
 		}
 	}
 	return n + max(0, s.unready[c]-max(0, rows))
+}
+
+// A request whose prompt is stored outside the cache is loading from its admission to the event
+// Loaded or LoadFailed: it holds its blocks and its row, and no forward has it. The executor fills
+// the blocks meanwhile.
+
+// beginLoad starts the load of a request that was admitted, if more of its prompt can be loaded
+// than the cache has.
+func (s *Scheduler) beginLoad(r *request) {
+	at := r.seq.Len()
+	n := min(r.stored, (r.known-1)/kvcache.BlockTokens*kvcache.BlockTokens)
+	if n <= at || n%kvcache.BlockTokens != 0 {
+		return
+	}
+	r.loading = true
+	s.loads = append(s.loads, r)
+	s.actions = append(s.actions, Action{Kind: Load, ID: r.id, Pos: at, N: n, Pieces: s.cache.BeginLoad(r.seq, n)})
 }

@@ -3,6 +3,8 @@ package sched
 import (
 	"slices"
 	"time"
+
+	"sandwich/runtime/kvcache"
 )
 
 // land ends the forward in flight on the lane of e. A forward that is done has computed its
@@ -92,4 +94,35 @@ func (s *Scheduler) extend(r *request, tokens, draft []int32) {
 		r.draft = min(len(draft), r.limit-r.known)
 		r.tokens = append(r.tokens, draft[:r.draft]...)
 	}
+}
+
+// endLoad ends the load of a request. If it failed, the request returns to its queue and computes
+// its prompt.
+func (s *Scheduler) endLoad(id ID, filled bool) {
+	i := slices.IndexFunc(s.loads, func(r *request) bool { return r.id == id })
+	if i < 0 {
+		return
+	}
+	r := s.loads[i]
+	s.loads = slices.Delete(s.loads, i, i+1)
+	r.loading = false
+	switch {
+	case r.dead:
+		s.release(r)
+		s.spare = append(s.spare, r)
+	case filled:
+		at, n := r.seq.Len(), min(r.stored, (r.known-1)/kvcache.BlockTokens*kvcache.BlockTokens)
+		s.cache.EndLoad(r.seq, r.tokens[at:n])
+		r.reached = max(r.reached, n)
+		s.stats.LoadedTokens += int64(n - at)
+	default:
+		r.stored = 0
+		s.release(r)
+		r.resumed = true
+		s.enqueue(r)
+	}
+	if !r.dead {
+		s.arrived = append(s.arrived, r) // it may halt a prefill now
+	}
+	s.blocked = nil // r can be preempted from now on
 }

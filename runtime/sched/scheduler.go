@@ -156,3 +156,17 @@ func (s *Scheduler) Stats() Stats {
 	}
 	return st
 }
+
+// Pin holds a cached block, so that it can be copied while forwards run (kvcache.Cache.Pin).
+func (s *Scheduler) Pin(store int, k *kvcache.Key) (kvcache.BlockID, bool) {
+	return s.cache.Pin(store, k)
+}
+
+// Unpin releases a block of Pin. A request that did not fit is tried again by the next Step.
+func (s *Scheduler) Unpin(store int, id kvcache.BlockID) {
+	s.cache.Unpin(store, id)
+	s.releases++
+}
+
+// Has reports whether a store of the cache has a block with a key.
+func (s *Scheduler) Has(store int, k *kvcache.Key) bool { return s.cache.Has(store, k) }

@@ -7,6 +7,7 @@ import (
 	"sandwich/runtime/answer"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/mem"
 )
 
@@ -29,6 +30,7 @@ type Sizes struct {
 	Positions                int   // exec.Options.Context
 	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
+	Prefixes  *disk.Store            // engine.PrefixOptions.Store
 	Observe   func(f engine.Forward) // engine.Options.Observe
 	Note      func(text string)      // engine.Options.Note
 	Displaced func(err error)        // engine.Options.Displaced
@@ -44,7 +46,8 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
 	options := engine.Options{RunnerOptions: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
 		Service: v.Service, Profile: s.Profile, Observe: v.Observe, Note: v.Note, Displaced: v.Displaced,
-		Occupancy: s.Occupancy, Accelerator: s.Accelerator}
+		Occupancy: s.Occupancy, Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name},
+		Accelerator: s.Accelerator}
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG
 	}

@@ -3,6 +3,7 @@
 package generation
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"log/slog"
@@ -73,9 +74,14 @@ func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byt
 	}
 	x.Class = c.Class
 	c.Salt, x.Stream = saltOf(x, c), c.Stream
+	c.Keep = bytes.Contains(body, []byte(cacheControl))
 	s.note(x, c, len(body))
 	answer(x, r, c)
 }
+
+// cacheControl is the name of the field with which clients mark parts of a prompt that they will
+// send again. In a text its quotes would be escaped.
+const cacheControl = `"cache_control"`
 
 // writer writes an answer in the format of one API. Methods are not called concurrently.
 type writer interface {
@@ -142,7 +148,7 @@ func (s *Runner) note(x *exchange.Exchange, c *request.Call, body int) {
 // noteCache logs the same figures at level Debug.
 func (s *Runner) noteCache(x *exchange.Exchange, q api.Queue) {
 	if l := s.logger; l != nil && q.Prompt > 0 && l.Enabled(context.Background(), slog.LevelDebug) {
-		a := []any{"id", x.ID, "hit", q.Cached, "prompt", q.Prompt}
+		a := []any{"id", x.ID, "hit", q.Cached, "disk", q.Stored, "prompt", q.Prompt}
 		if q.Diverged >= 0 {
 			a = append(a, "diverged", q.Diverged)
 		}

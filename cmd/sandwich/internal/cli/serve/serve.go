@@ -36,6 +36,7 @@ type serveFlags struct {
 	key         planreport.RequiredKey
 	grace       time.Duration
 	access      accessFlags
+	prefixes    modelflags.PrefixStore
 }
 
 // NewServe returns the verb serve.
@@ -108,6 +109,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 		"requests with equal beginnings resume, such as 2GiB; 0 disables them (default: a few checkpoints)")
 	f.sizes.AddService(fs)
 	flags.Duration(fs, &f.grace, "grace", 30*time.Second, "time limit for running requests after SIGTERM")
+	f.prefixes.Add(fs)
 	f.access.add(c)
 }
 
@@ -135,6 +137,9 @@ func (f *serveFlags) check() error {
 	}
 	if _, _, err := net.SplitHostPort(f.health); err != nil && f.health != "" {
 		return fmt.Errorf("--health-listen %s is not an address; give address:port, such as 127.0.0.1:8081", f.health)
+	}
+	if err := f.prefixes.Check(); err != nil {
+		return err
 	}
 	return f.access.check()
 }
@@ -218,6 +223,7 @@ func (f *serveFlags) engine(ctx context.Context, s *session.Session) (*engine.En
 			f.sizes.Context, s.Shape.Context))
 	}
 	f.sizes.Note = func(text string) { show.Notice("note: " + text) }
+	f.sizes.Prefixes = f.prefixes.OpenOrWarn(s.Plan.Rounding())
 	return s.Engine(ctx, f.sizes.Sizes)
 }
 
