@@ -11,7 +11,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/internal/num"
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
@@ -219,12 +219,12 @@ func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s
 }
 
 // tunedRate returns the median rate of the arm that entered the plan, 0 if it was not measured.
-func tunedRate(e *plans.Evidence, p phase.Phase, test string) float64 {
+func tunedRate(e *evidence.Evidence, p phase.Phase, test string) float64 {
 	places, _ := e.Places(p.String())
 	if len(places) == 0 {
 		return 0
 	}
-	i := slices.IndexFunc(places[0].Tests, func(a plans.Arm) bool { return a.Test == test && len(a.Samples) > 0 })
+	i := slices.IndexFunc(places[0].Tests, func(a evidence.Arm) bool { return a.Test == test && len(a.Samples) > 0 })
 	if i < 0 {
 		return 0
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
@@ -70,12 +71,12 @@ func TestPredicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	untuned := &selection.Choice{Plan: plan}
-	tuned := &selection.Choice{Plan: plan, Bundle: &plans.Bundle{Plan: *plan}}
+	tuned := &selection.Choice{Plan: plan, Bundle: &bundle.Bundle{Plan: *plan}}
 	for p, rate := range map[string]float64{"prefill": 1e6, "decode": 1} {
 		test := map[string]string{"prefill": "pp512", "decode": "tg64"}[p]
 		for _, name := range []string{"default", "winner: a"} {
 			tuned.Bundle.Evidence.Finalists = append(tuned.Bundle.Evidence.Finalists,
-				plans.Arm{Name: p + ", " + name, Test: test, Unit: "tokens/s", Samples: []float64{rate, rate}})
+				evidence.Arm{Name: p + ", " + name, Test: test, Unit: "tokens/s", Samples: []float64{rate, rate}})
 		}
 	}
 	slow := *plan // on the cores
