@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
