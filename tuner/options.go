@@ -9,6 +9,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
 	"sandwich/tuner/search"
@@ -20,7 +21,7 @@ type Options struct {
 	Profile *profiles.Profile // of this machine
 	File    *gguf.File        // the model; the finalists run its weights
 	Config  *model.Config     // without a file: shapes to tune for, run with random weights
-	Type    model.FileType    // type of the weights of Config
+	Type    synth.FileType    // type of the weights of Config
 
 	Name     string        // of the plan; "": the model's
 	Origin   string        // the file, preset or config.json, for the evidence

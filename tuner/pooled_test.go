@@ -8,14 +8,14 @@ import (
 
 	"sandwich/plans/check"
 	"sandwich/plans/summary"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 )
 
 // TestTunePooled checks that only prefill of a pooled model is searched and raced, on texts packed
 // into forwards, and that its plan is complete.
 func TestTunePooled(t *testing.T) {
 	o := tiny(t)
-	c, ok := model.Tiny("bert")
+	c, ok := synth.Tiny("bert")
 	if !ok {
 		t.Fatal("no small bert")
 	}
@@ -25,7 +25,7 @@ func TestTunePooled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := c.Shape(o.Type)
+	shape, err := synth.Shape(c, o.Type)
 	if err != nil {
 		t.Fatal(err)
 	}

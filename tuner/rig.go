@@ -12,6 +12,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -75,9 +76,9 @@ func (r *rig) close() {
 // randomModel returns random weights of a model's shapes, in memory. If the model has more than
 // most bytes, it is reduced to as many layers as fit; layers are alike, so that arms compare as on
 // the whole model.
-func randomModel(ctx context.Context, c model.Config, t model.FileType, most int64, seed uint64) (f *gguf.File,
+func randomModel(ctx context.Context, c model.Config, t synth.FileType, most int64, seed uint64) (f *gguf.File,
 	part string, err error) {
-	shape, err := c.Shape(t)
+	shape, err := synth.Shape(c, t)
 	if err != nil {
 		return nil, "", err
 	}
@@ -89,7 +90,7 @@ func randomModel(ctx context.Context, c model.Config, t model.FileType, most int
 		part = fmt.Sprintf("%d of %d layers", c.Layers, layers)
 	}
 	var data bytes.Buffer
-	if err := model.SynthTo(ctx, gguf.NewWriter(&data), c, t, seed, nil); err != nil {
+	if err := synth.Write(ctx, gguf.NewWriter(&data), c, t, seed, nil); err != nil {
 		return nil, "", fmt.Errorf("making random weights: %w", err)
 	}
 	f, err = gguf.Parse(data.Bytes())

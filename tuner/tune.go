@@ -11,7 +11,8 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/phase"
 	"sandwich/tuner/race"
 	"sandwich/tuner/ranking"
@@ -164,9 +165,9 @@ func (t *tuning) describe() (err error) {
 // shapeOf returns the shape of the model to tune for.
 func shapeOf(o Options) (plans.ModelShape, error) {
 	if o.File != nil {
-		return model.ShapeOf(o.File)
+		return modelshape.Of(o.File)
 	}
-	return o.Config.Shape(o.Type)
+	return synth.Shape(*o.Config, o.Type)
 }
 
 // openJournal creates the journal or continues that of an earlier run.

@@ -19,6 +19,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/tuner/race"
 	"sandwich/tuner/search"
 	"sandwich/tuner/trials"
@@ -33,7 +34,7 @@ func tiny(t *testing.T) Options {
 	}
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Vocab: 400, Context: 256}}
-	return Options{Profile: p, Config: &c, Type: model.Uniform(gguf.Q8_0), Budget: 3 * time.Second, SeqMax: 64,
+	return Options{Profile: p, Config: &c, Type: synth.Uniform(gguf.Q8_0), Budget: 3 * time.Second, SeqMax: 64,
 		BatchMax: 4, Seed: 1, Build: "test"}
 }
 
@@ -58,7 +59,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := o.Config.Shape(o.Type)
+	shape, err := synth.Shape(*o.Config, o.Type)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 // their measured rates, and that the bundle records it.
 func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	o := tiny(t)
-	o.Type = model.Uniform(gguf.BF16)
+	o.Type = synth.Uniform(gguf.BF16)
 	isa := o.Profile.Features().Best()
 	if len(microkernel.Space(o.Profile.Features(), isa, microkernel.ComputeBF16, microkernel.BF16)) == 0 {
 		t.Skip("this CPU has no dot products of bf16")

@@ -25,6 +25,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 )
 
 // programs lists the commands that the test binary runs as under other names.
@@ -123,7 +124,7 @@ func smallModel(name string, huge ...string) ([]byte, error) {
 	c := model.Config{Name: name, Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: 384, Context: 256}}
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 1,
+	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(gguf.F32), 1,
 		nil); err != nil {
 		return nil, err
 	}

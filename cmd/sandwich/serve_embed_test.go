@@ -11,20 +11,20 @@ import (
 	"testing"
 
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 )
 
 // pooledModel writes a small model of random weights.
 func pooledModel(t *testing.T, family string) string {
 	t.Helper()
-	c, ok := model.Tiny(family)
+	c, ok := synth.Tiny(family)
 	if !ok {
 		t.Fatalf("no family %s", family)
 	}
 	c.Hidden, c.Layers, c.Context = 64, 2, 256
 	c.Heads, c.KVHeads, c.HeadDim, c.FFN = 2, 2, 32, 128
 	path := filepath.Join(t.TempDir(), family+".gguf")
-	if err := model.Synth(t.Context(), path, c, model.Uniform(gguf.F16), 1, nil); err != nil {
+	if err := synth.WriteFile(t.Context(), path, c, synth.Uniform(gguf.F16), 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	return path

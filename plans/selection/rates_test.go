@@ -14,18 +14,18 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/refdata"
 )
 
 // tinyllama is the shape of a model whose weights are all of one type.
 func tinyllama(t *testing.T, typ gguf.Type) plans.ModelShape {
 	t.Helper()
-	config, err := model.Preset("tinyllama-1.1b")
+	config, err := synth.Preset("tinyllama-1.1b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := config.Shape(model.Uniform(typ))
+	shape, err := synth.Shape(config, synth.Uniform(typ))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
@@ -26,7 +26,7 @@ func deviceOptions(t *testing.T) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := model.ShapeOf(o.File)
+	shape, err := modelshape.Of(o.File)
 	if err != nil {
 		t.Fatal(err)
 	}

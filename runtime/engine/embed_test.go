@@ -12,12 +12,13 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 )
 
 // pooledFile is a model that is quick even where kernels are plain Go.
 func pooledFile(t testing.TB, family string) *gguf.File {
 	t.Helper()
-	c, ok := model.Tiny(family)
+	c, ok := synth.Tiny(family)
 	if !ok {
 		t.Fatalf("no family %s", family)
 	}

@@ -19,6 +19,7 @@ import (
 	"sandwich/runtime/engine/sampling"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/prefix"
@@ -141,7 +142,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 			o.Parallel, o.Context)
 	}
 	most := o.Parallel + o.Queue
-	shape, err := model.ConfigOf(o.File)
+	shape, err := arch.ConfigOf(o.File)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 )
 
 // hasPairs says that this CPU has a dot product of bfloat16.
@@ -27,7 +27,7 @@ func TestBitEqualPairs(t *testing.T) {
 	}
 	for name, file := range map[string]*gguf.File{
 		"bf16":    smallModel(t, "qwen3", gguf.BF16),
-		"mixed":   smallFile(t, "qwen3", gguf.Q8_0, model.Mix(gguf.BF16, gguf.Q8_0)),
+		"mixed":   smallFile(t, "qwen3", gguf.Q8_0, synth.Mix(gguf.BF16, gguf.Q8_0)),
 		"experts": smallModel(t, "qwen3moe", gguf.BF16),
 	} {
 		t.Run(name, func(t *testing.T) {

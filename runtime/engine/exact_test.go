@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -21,11 +22,11 @@ import (
 // a tile.
 func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
 	t.Helper()
-	return smallFile(t, arch, typ, model.Uniform(typ))
+	return smallFile(t, arch, typ, synth.Uniform(typ))
 }
 
 // smallFile is smallModel of a mix of types, of which typ has the longest blocks.
-func smallFile(t testing.TB, arch string, typ gguf.Type, file model.FileType) *gguf.File {
+func smallFile(t testing.TB, arch string, typ gguf.Type, file synth.FileType) *gguf.File {
 	t.Helper()
 	var out bytes.Buffer
 	c := model.Config{
@@ -39,7 +40,7 @@ func smallFile(t testing.TB, arch string, typ gguf.Type, file model.FileType) *g
 	if arch == "qwen3moe" {
 		c.Experts = model.Experts{Count: 7, Used: 3, FFN: 96}
 	}
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, file, 7, nil); err != nil {
+	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, file, 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())

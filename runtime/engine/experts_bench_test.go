@@ -8,7 +8,7 @@ import (
 
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -16,13 +16,13 @@ import (
 // 512 tokens, which reaches all experts, and a decode step, which reads the weights of eight. The
 // ceiling of decode is memory bandwidth; MB/s counts the weights that a step reads.
 func BenchmarkExperts(b *testing.B) {
-	c, err := model.Preset("qwen3-30b-a3b")
+	c, err := synth.Preset("qwen3-30b-a3b")
 	if err != nil {
 		b.Fatal(err)
 	}
 	c.Layers, c.Vocab, c.Experts.Count = 2, 1024, 32
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.Q8_0), 7,
+	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(gguf.Q8_0), 7,
 		nil); err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,9 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -20,7 +23,7 @@ import (
 // end within a short text.
 func familyFile(t testing.TB, family string, typ gguf.Type) *gguf.File {
 	t.Helper()
-	c, ok := model.Tiny(family)
+	c, ok := synth.Tiny(family)
 	if !ok {
 		t.Fatalf("no family %s", family)
 	}
@@ -33,7 +36,7 @@ func familyFile(t testing.TB, family string, typ gguf.Type) *gguf.File {
 func fileOf(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
 	t.Helper()
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 5, nil); err != nil {
+	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(typ), 5, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())
@@ -46,9 +49,9 @@ func fileOf(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
 // TestFamiliesBitEqual checks rule 6 for every family: chunks, threads, vector width and batches.
 func TestFamiliesBitEqual(t *testing.T) {
 	skipUnderRace(t)
-	for i, family := range model.Families() {
+	for i, family := range synth.Families() {
 		t.Run(family, func(t *testing.T) {
-			if c, _ := model.Tiny(family); c.AttnTemperature > 0 || c.Windows.Chunk > 0 { // distant positions
+			if c, _ := synth.Tiny(family); c.AttnTemperature > 0 || c.Windows.Chunk > 0 { // distant positions
 				long(t)
 			}
 			o, typ := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}, gguf.F32
@@ -73,7 +76,7 @@ func TestFamiliesBitEqual(t *testing.T) {
 func TestFamiliesRanks(t *testing.T) {
 	skipUnderRace(t)
 	cut := 0
-	for _, family := range model.Families() {
+	for _, family := range synth.Families() {
 		t.Run(family, func(t *testing.T) {
 			file := familyFile(t, family, gguf.F32)
 			o := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}
@@ -109,7 +112,7 @@ func TestFamiliesRanks(t *testing.T) {
 // belongsTogether tells whether a model has matrices that no rank can have a part of.
 func belongsTogether(t *testing.T, file *gguf.File) bool {
 	t.Helper()
-	shape, err := model.ShapeOf(file)
+	shape, err := modelshape.Of(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,16 +125,16 @@ func belongsTogether(t *testing.T, file *gguf.File) bool {
 // its windows.
 func TestFamiliesOracle(t *testing.T) {
 	skipUnderRace(t)
-	for _, family := range model.Families() {
+	for _, family := range synth.Families() {
 		t.Run(family, func(t *testing.T) {
-			c, _ := model.Tiny(family)
+			c, _ := synth.Tiny(family)
 			if c.Experts.Count > 0 {
 				t.Skip("the oracle knows no experts")
 			}
 			c.Hidden, c.Heads, c.FFN, c.Vocab, c.Windows.Size = 64, 4, 96, 320, min(24, c.Windows.Size)
 			c.KVHeads, c.FFNOf = min(c.KVHeads, c.Heads), nil
 			file := fileOf(t, c, gguf.F32)
-			m, err := model.Load(file)
+			m, err := modelfile.Load(file)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 )
 
 // onDisk writes a small model to a file of its own and opens it.
@@ -24,7 +25,7 @@ func onDisk(t *testing.T, typ gguf.Type, tied bool) (path string, f *gguf.File) 
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000, Tied: tied,
 		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 128, Vocab: tinyVocab,
 			Context: 256}}
-	if err := model.Synth(context.Background(), path, c, model.Uniform(typ), 3, nil); err != nil {
+	if err := synth.WriteFile(context.Background(), path, c, synth.Uniform(typ), 3, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Open(path)

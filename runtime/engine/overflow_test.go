@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -29,7 +30,7 @@ func pliable(t *testing.T, arch string) *gguf.File {
 		c.Experts = model.Experts{Count: 4, Used: 2, FFN: 32}
 	}
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 3,
+	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(gguf.F32), 3,
 		nil); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/refdata"
 )
@@ -205,7 +205,7 @@ func liveHost(t testing.TB) *profiles.Profile {
 // planFor returns the default plan of this host for a model.
 func planFor(t testing.TB, file *gguf.File, o heuristic.Options) (*plans.Plan, error) {
 	t.Helper()
-	shape, err := model.ShapeOf(file)
+	shape, err := modelshape.Of(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/synth"
 )
 
 // extended is a file with further vectors of float32.
@@ -58,10 +59,10 @@ func extended(t *testing.T, raw []byte, vectors map[string][]float32) *gguf.File
 func TestScales(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"qwen2", "qwen3moe", "phi3"} {
-		c, _ := model.Tiny(family)
+		c, _ := synth.Tiny(family)
 		c.Vocab, c.Context, c.Tied = 1003, 1024, false
 		var out bytes.Buffer
-		err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 5, nil)
+		err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(gguf.F32), 5, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func TestScales(t *testing.T) {
 		}
 		same(t, family, logitsAlone(t, wanted, o, 512), got)
 		scales["output.scale"] = []float32{float32(math.NaN())}
-		_, err = model.Load(extended(t, raw, scales))
+		_, err = modelfile.Load(extended(t, raw, scales))
 		if err == nil || !strings.Contains(err.Error(), "output.scale") {
 			t.Errorf("a scale that is not a number: %v", err)
 		}

@@ -13,6 +13,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -22,7 +23,7 @@ var recurrent = []string{"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next-le
 // recurrentFile is a model of random weights of a family, with the vocabulary of exactPrompt.
 func recurrentFile(t testing.TB, family string) *gguf.File {
 	t.Helper()
-	c, ok := model.Tiny(family)
+	c, ok := synth.Tiny(family)
 	if !ok {
 		t.Fatalf("there is no small %s", family)
 	}
@@ -33,7 +34,7 @@ func recurrentFile(t testing.TB, family string) *gguf.File {
 func synthesized(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
 	t.Helper()
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 7, nil); err != nil {
+	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(typ), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())
@@ -75,7 +76,7 @@ func TestStateBehindAttention(t *testing.T) {
 		typ = gguf.F32 // several times as fast in plain Go
 	}
 	for _, family := range []string{"lfm2", "qwen35"} {
-		c, _ := model.Tiny(family)
+		c, _ := synth.Tiny(family)
 		c.Vocab, c.Context = 1003, 1024
 		if family == "lfm2" {
 			c.KVHeadsOf = []int{2, 0, 0, 2, 0, 2}
@@ -232,7 +233,7 @@ func TestStateOverflows(t *testing.T) {
 		"blk.2.ssm_conv1d.weight": {3e38, "in layer 2 (convolution and decays):"},
 	} {
 		t.Run(tensor, func(t *testing.T) {
-			config, _ := model.Tiny("qwen35")
+			config, _ := synth.Tiny("qwen35")
 			config.Vocab = tinyVocab
 			f := synthesized(t, config, gguf.F32)
 			set(t, f, tensor, c.value, everywhere)

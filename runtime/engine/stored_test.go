@@ -16,7 +16,8 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/prefix"
 )
 
@@ -90,7 +91,7 @@ func planned(t testing.TB, file *gguf.File, h heuristic.Options) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := model.ShapeOf(file)
+	shape, err := modelshape.Of(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestStoredPrefixSurvivesRestart(t *testing.T) {
 // or of another key are not used, and that those of another vector width are.
 func TestStoredBlocksAreOfOneModel(t *testing.T) {
 	skipUnderRace(t)
-	c, _ := model.Tiny("llama")
+	c, _ := synth.Tiny("llama")
 	c.Vocab, c.Context, c.Layers = 1003, 1024, 2
 	file, other := synthesized(t, c, gguf.Q8_0), fileOf(t, c, gguf.Q8_0)
 	theta := c

@@ -14,6 +14,8 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/tokenizer"
@@ -29,7 +31,7 @@ var tinyFile = sync.OnceValues(func() (*gguf.File, error) {
 	if raceEnabled {
 		c.Hidden, c.Layers, c.FFN = 16, 1, 32
 	}
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 3,
+	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(gguf.F32), 3,
 		nil); err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func optionsFor(t testing.TB, file *gguf.File) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := model.ShapeOf(file)
+	shape, err := modelshape.Of(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,16 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/synth"
 )
 
 // A toy family in one file, and nothing of it anywhere else: the embedding, the sums of the
 // residual stream and the logits are scaled, blocks are normalized behind as well, every second
 // layer knows no positions, and the last one turns by a base of its own.
 func init() {
-	model.Register(model.Architecture{Name: "toy", Decoder: toy})
+	arch.Register(arch.Architecture{Name: "toy", Decoder: toy})
 }
 
 func toy(b *model.Builder) {
@@ -54,7 +57,7 @@ func toyFile(t *testing.T, c model.Config, metadata ...func(*gguf.Writer)) *gguf
 	for _, set := range metadata {
 		set(w)
 	}
-	if err := model.SynthTo(context.Background(), w, c, model.Uniform(gguf.F32), 11, nil); err != nil {
+	if err := synth.Write(context.Background(), w, c, synth.Uniform(gguf.F32), 11, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())
@@ -97,7 +100,7 @@ func TestToyOracle(t *testing.T) {
 
 func compareWithOracle(t *testing.T, file *gguf.File) {
 	t.Helper()
-	m, err := model.Load(file)
+	m, err := modelfile.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +134,7 @@ func TestToyRefused(t *testing.T) {
 	if !errors.Is(err, model.ErrUnsupported) || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}
-	report, err := model.Inspect(file, exec.MemoryOf)
+	report, err := modelfile.Inspect(file, exec.MemoryOf)
 	if err != nil || report.Refused != want || report.Shape == nil {
 		t.Errorf("inspection says %q, %v; want %q and a shape", report.Refused, err, want)
 	}

@@ -12,6 +12,8 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/modelfile"
 	"sandwich/runtime/pool"
 )
 
@@ -30,7 +32,7 @@ func init() {
 	kvcache.Register(near)
 	families := map[string][]string{"toy-ends": {"", "ends", near.Name()}, "toy-near": {near.Name()}}
 	for name, stores := range families {
-		model.Register(model.Architecture{Name: name, Decoder: func(b *model.Builder) {
+		arch.Register(arch.Architecture{Name: name, Decoder: func(b *model.Builder) {
 			b.Embed(1)
 			for i := range b.Layers() {
 				b.Norm("attn_norm")
@@ -75,7 +77,7 @@ func TestToyStoreBitEqual(t *testing.T) {
 	two.Threads = 2
 	same(t, "two threads", want, logitsAlone(t, file, two, 64))
 
-	m, err := model.Load(file)
+	m, err := modelfile.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}

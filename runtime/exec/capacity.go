@@ -13,6 +13,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
 )
 
 // spareMemory is the part of the free memory, one in so many, that is left to page tables, the Go
@@ -114,7 +115,7 @@ func (a *Assembly) checkMemory(blocks int) error {
 }
 
 // MemoryOf returns the memory of a model with one rank, and the reasons why Open would refuse it.
-func MemoryOf(m *model.Model) (out model.Memory, refused []error) {
+func MemoryOf(m *model.Model) (out modelfile.Memory, refused []error) {
 	own := tp.Shard{Model: m, First: true}
 	out.Packed = load.ShardBytes(&own)
 	layers, err := tp.LayersOf(m)

@@ -14,6 +14,9 @@ import (
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 )
 
 // smallFile returns a llama of a few kilobytes in memory and its default plan for a number of
@@ -44,12 +47,12 @@ func configFile(t *testing.T, c model.Config, typ gguf.Type, ranks int) (*gguf.F
 		}
 	}
 	var data bytes.Buffer
-	must(model.SynthTo(context.Background(), gguf.NewWriter(&data), c, model.Uniform(typ), 7, nil))
+	must(synth.Write(context.Background(), gguf.NewWriter(&data), c, synth.Uniform(typ), 7, nil))
 	f, err := gguf.Parse(data.Bytes())
 	must(err)
 	host, err := profiles.Live()
 	must(err)
-	shape, err := model.ShapeOf(f)
+	shape, err := modelshape.Of(f)
 	must(err)
 	var o heuristic.Options
 	if ranks > 1 {
@@ -76,7 +79,7 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/tied=%v/%d", typ, tied, ranks), func(t *testing.T) {
 					f, plan := smallFile(t, typ, tied, ranks)
-					m, err := model.Load(f)
+					m, err := modelfile.Load(f)
 					if err != nil {
 						t.Fatal(err)
 					}

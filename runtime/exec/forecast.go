@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
 )
 
 // Forecast is the memory that one rank will use, in bytes, and its NUMA node, or mem.AnyNode.
@@ -26,7 +26,7 @@ func (f Forecast) Total(sets int) int64 { return f.Weights + f.KV + int64(sets)*
 // ForecastMemory returns the memory that Open will use under the same options, from the plan alone.
 // `plan verify` and `serve --dry-run` print it without reading the model.
 func ForecastMemory(o Options) ([]Forecast, error) {
-	m, err := model.Outline(o.Plan.Model)
+	m, err := modelshape.Outline(o.Plan.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func ForecastMemory(o Options) ([]Forecast, error) {
 // CacheBytes returns the size of the KV cache of a model shape for so many blocks of 64 positions,
 // so many sequences and forwards of at most `rows` rows. Rankings use it before there is a plan.
 func CacheBytes(shape plans.ModelShape, elem microkernel.KVType, blocks, sequences, rows int) (int64, error) {
-	m, err := model.Outline(shape)
+	m, err := modelshape.Outline(shape)
 	if err != nil {
 		return 0, err
 	}

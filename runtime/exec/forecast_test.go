@@ -5,7 +5,8 @@ import (
 
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/synth"
 )
 
 // TestForecastMemory checks the forecast of each rank against the memory of the loaded model.
@@ -16,7 +17,7 @@ func TestForecastMemory(t *testing.T) {
 	}{{"", 1}, {"", 2}, {"gemma3", 1}, {"gemma3", 2}, {"gemma4", 1}, {"gemma4-moe", 1}, {"gpt-oss", 2}} {
 		ranks := c.ranks
 		o := smallOptions(t, ranks)
-		if small, ok := model.Tiny(c.family); ok {
+		if small, ok := synth.Tiny(c.family); ok {
 			o.File, o.Plan = configFile(t, small, gguf.F32, ranks)
 		}
 		o.Blocks, o.LogitRows, o.Sequences = 30, 5, 2
@@ -62,11 +63,11 @@ func TestForecastMemory(t *testing.T) {
 
 // TestWindowWiderThanTheContext checks that a window takes no more memory than the context.
 func TestWindowWiderThanTheContext(t *testing.T) {
-	c, _ := model.Tiny("gemma3")
+	c, _ := synth.Tiny("gemma3")
 	bounded := func(window int) int64 {
 		c.Windows.Size = window
 		file, _ := configFile(t, c, gguf.F32, 1)
-		m, err := model.Load(file)
+		m, err := modelfile.Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}

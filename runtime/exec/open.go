@@ -17,6 +17,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
 )
 
 // Options say what Open assembles and how much it must hold.
@@ -88,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	if o.SharedWeights != nil {
 		return openShared(&o)
 	}
-	m, err := model.Load(o.File)
+	m, err := modelfile.Load(o.File)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
 	"sandwich/runtime/pool"
 )
 
@@ -122,7 +122,7 @@ func TestCacheFitsMemory(t *testing.T) {
 		t.Skip("this system does not tell how much memory is free")
 	}
 	o := smallOptions(t, 1)
-	m, err := model.Load(o.File)
+	m, err := modelfile.Load(o.File)
 	if err != nil {
 		t.Fatal(err)
 	}

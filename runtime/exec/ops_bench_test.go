@@ -16,6 +16,9 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -58,12 +61,12 @@ func benchOps(b *testing.B, typ gguf.Type, rows int) {
 
 // benchModel returns llama-160m with random weights.
 func benchModel(b *testing.B, typ gguf.Type) *gguf.File {
-	c, err := model.Preset("llama-160m")
+	c, err := synth.Preset("llama-160m")
 	if err != nil {
 		b.Fatal(err)
 	}
 	var data bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&data), c, model.Uniform(typ), 1, nil); err != nil {
+	if err := synth.Write(context.Background(), gguf.NewWriter(&data), c, synth.Uniform(typ), 1, nil); err != nil {
 		b.Fatal(err)
 	}
 	f, err := gguf.Parse(data.Bytes())
@@ -79,7 +82,7 @@ func openPlan(b *testing.B, f *gguf.File, chunk int) *plans.Plan {
 	if err != nil {
 		b.Fatal(err)
 	}
-	shape, err := model.ShapeOf(f)
+	shape, err := modelshape.Of(f)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -127,7 +130,7 @@ func opKind(op *model.Op) string {
 // its own on one thread.
 func BenchmarkEmbedding(b *testing.B) {
 	f := benchModel(b, gguf.Q8_0)
-	m, err := model.Load(f)
+	m, err := modelfile.Load(f)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,7 +15,9 @@ import (
 	"sandwich/runtime/exec/load"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -26,22 +28,22 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 		t.Skip("buffers are on the Go heap, or a model of 170 MB is too much")
 	}
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	c, err := model.Preset("llama-160m")
+	c, err := synth.Preset("llama-160m")
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	must(err)
-	must(model.Synth(context.Background(), path, c, model.Uniform(gguf.Q8_0), 1, nil))
+	must(synth.WriteFile(context.Background(), path, c, synth.Uniform(gguf.Q8_0), 1, nil))
 	f, err := gguf.Open(path)
 	must(err)
 	defer f.Close()
-	m, err := model.Load(f)
+	m, err := modelfile.Load(f)
 	must(err)
 	host, err := profiles.Live()
 	must(err)
-	shape, err := model.ShapeOf(f)
+	shape, err := modelshape.Of(f)
 	must(err)
 	plan, err := heuristic.Default(host, shape, heuristic.Options{Threads: 1})
 	must(err)

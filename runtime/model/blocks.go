@@ -4,8 +4,8 @@ import "sandwich/plans"
 
 // Blocks that most families share. P is the number of (row, expert) pairs of a mixture.
 
-// projection describes the products of queries, keys and values.
-type projection struct {
+// Projection describes the products of queries, keys and values.
+type Projection struct {
 	In    Buf  // BufX or BufH, [T, hidden]
 	Bias  Need // of q, k and v
 	Fused bool // the three are rows of one tensor, attn_qkv, in that order
@@ -16,19 +16,19 @@ type projection struct {
 }
 
 // QKV reads H [T, hidden] and writes Q [T, heads*headDim], K and V [T, kvHeads*headDim].
-func (b *Builder) QKV(bias Need) { b.project(projection{In: BufH, Bias: bias}) }
+func (b *Builder) QKV(bias Need) { b.Project(Projection{In: BufH, Bias: bias}) }
 
-// project writes Q, K and V as QKV does, by any projection.
-func (b *Builder) project(p projection) {
+// Project writes Q, K and V as QKV does, by any projection.
+func (b *Builder) Project(p Projection) {
 	p.Fused = p.Fused || b.Fused && !p.NoV && !p.NoKV
-	q, kv := b.heads.Q*b.heads.Dim, b.heads.KV*b.heads.Dim
+	q, kv := b.LayerHeads.Q*b.LayerHeads.Dim, b.LayerHeads.KV*b.LayerHeads.Dim
 	products := []Product{
 		{Role: "q", Tensor: "attn_q", N: q, K: b.Hidden, Bias: p.Bias, Out: BufQ},
 		{Role: "k", Tensor: "attn_k", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufK},
 		{Role: "v", Tensor: "attn_v", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufV}}
 	switch {
 	case p.Gated:
-		dim, gate := b.heads.Dim, whole("gate", "attn_q", q, b.Hidden, BufZ)
+		dim, gate := b.LayerHeads.Dim, whole("gate", "attn_q", q, b.Hidden, BufZ)
 		products[0].Role, products[0].Rows, gate.Rows = plans.RoleWhole+"q", 2*q, 2*q
 		products[0].RowRanges, gate.RowRanges = []RowRange{{0, dim, 2 * dim, q}}, []RowRange{{dim, dim, 2 * dim, q}}
 		products = append(products, gate)
@@ -70,8 +70,9 @@ func (b *Builder) AttnOut() { b.AttnOutBias(Never) }
 
 // AttnOutBias is AttnOut with a bias [hidden].
 func (b *Builder) AttnOutBias(bias Need) {
-	b.MatMul("o", BufAtt, Product{Role: "o", Tensor: "attn_output", N: b.Hidden, K: b.heads.Q * b.heads.Dim, Bias: bias,
-		Out: BufY})
+	b.MatMul("o", BufAtt, Product{Role: "o", Tensor: "attn_output", N: b.Hidden, K: b.LayerHeads.Q * b.LayerHeads.Dim,
+		Bias: bias,
+		Out:  BufY})
 }
 
 // Feed describes a feed-forward block.
@@ -110,7 +111,7 @@ func (b *Builder) Feed(f Feed) {
 
 func (f Feed) role(r string) string {
 	if f.Shared {
-		return shared + r
+		return SharedRole + r
 	}
 	return r
 }
@@ -122,18 +123,14 @@ func (f Feed) out() Buf {
 	return BufGate
 }
 
-// shared is the prefix of the roles of feed-forward matrices that apply to every row in a model
-// with experts.
-const shared = "shared_"
-
 // Shared reads H [T, hidden] and writes Shared [T, shared ffn], then Y [T, hidden]. A Mixture with
 // Accumulate adds to Y.
 func (b *Builder) Shared(act Activation) {
 	n := b.Experts.Shared
 	b.Gated("shared.gate_up", act, BufH,
-		Product{Role: shared + "gate", Tensor: "ffn_gate_shexp", N: n, K: b.Hidden, Out: BufShared},
-		Product{Role: shared + "up", Tensor: "ffn_up_shexp", N: n, K: b.Hidden, Out: BufShared})
-	b.MatMul("shared.down", BufShared, Product{Role: shared + "down", Tensor: "ffn_down_shexp", N: b.Hidden, K: n,
+		Product{Role: SharedRole + "gate", Tensor: "ffn_gate_shexp", N: n, K: b.Hidden, Out: BufShared},
+		Product{Role: SharedRole + "up", Tensor: "ffn_up_shexp", N: n, K: b.Hidden, Out: BufShared})
+	b.MatMul("shared.down", BufShared, Product{Role: SharedRole + "down", Tensor: "ffn_down_shexp", N: b.Hidden, K: n,
 		Out: BufY})
 }
 
@@ -159,7 +156,7 @@ func (b *Builder) Route(m Mixture) {
 	e := b.Experts
 	b.MatMul("router", BufH, Product{Role: "router", Tensor: "ffn_gate_inp", N: e.Count, K: b.Hidden, Bias: m.Bias,
 		Out: BufRouter})
-	b.op(OpRoute, "route", Op{Router: m.Router})
+	b.Op(OpRoute, "route", Op{Router: m.Router})
 }
 
 // ApplyExperts reads H [T, hidden] and applies the experts that Route has chosen.
@@ -171,7 +168,7 @@ func (b *Builder) ApplyExperts(m Mixture) {
 	if b.FusedExperts {
 		fuse("ffn_gate_up_exps", gateUp)
 	}
-	b.op(OpDispatch, "dispatch", Op{Router: m.Router})
+	b.Op(OpDispatch, "dispatch", Op{Router: m.Router})
 	b.Gated("experts.gate_up", m.Act, BufExpert, gateUp[0], gateUp[1])
 	b.MatMul("experts.down", BufGate,
 		Product{Role: "down", Tensor: "ffn_down_exps", N: b.Hidden, K: e.FFN, Stack: e.Count, Bias: m.Bias,
@@ -182,10 +179,10 @@ func (b *Builder) ApplyExperts(m Mixture) {
 	}
 	o := Op{Router: m.Router, Accumulate: m.Accumulate, Outs: []Buf{into}}
 	if m.Gate != "" {
-		o.Gate = b.vector(m.Gate+".weight", b.Hidden, Always)
+		o.Gate = b.Vector(m.Gate+".weight", b.Hidden, Always)
 	}
-	b.op(OpCombine, "combine", o)
+	b.Op(OpCombine, "combine", o)
 	if into == BufY {
-		b.wroteY()
+		b.WroteY()
 	}
 }

@@ -4,92 +4,67 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"math"
-
-	"sandwich/runtime/gguf"
-)
-
-// embedTensor is the embedding, and the head of a tied model; headTensor is the head of others.
-const (
-	embedTensor = "token_embd.weight"
-	headTensor  = "output.weight"
 )
 
 // Builder collects the ops of an architecture. In its comments, T is the number of rows of a
 // forward. Tensors are named as in GGUF, without "blk.N." and ".weight".
 type Builder struct {
 	Config
-	m       *Model
-	layer   int   // current layer; outside before and after the layers
-	heads   Heads // of the current layer
-	kvLayer int   // layer whose keys and values the current one reads
+	m          *Model
+	layer      int   // current layer; outside before and after the layers
+	LayerHeads Heads // of the current layer
+	kvLayer    int   // layer whose keys and values the current one reads
 	// The next norm adds Y, which layer from wrote, to the residual stream if pending is set.
 	pending bool
 	from    int
 	sum     Residual
 }
 
-// outside is the layer of ops before and after the layers.
-const outside = -1
-
-// Model returns the ops of the configuration with the names and shapes of their tensors, without
-// values.
-func (c Config) Model() (*Model, error) {
-	arch, err := archOf(c.Arch)
-	if err != nil {
-		return nil, err
-	}
-	b := &Builder{Config: c, layer: outside,
-		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.tied(),
+// Build returns the model whose ops decoder writes for the configuration, with the names and shapes
+// of their tensors, without values.
+func (c Config) Build(decoder func(*Builder)) *Model {
+	b := &Builder{Config: c, layer: Outside,
+		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.TiedHead(),
 			Outputs: c.Vocab, Pooling: c.Pooling, Scores: c.Scoring.Count > 0}}
-	arch.Decoder(b)
-	return b.m, nil
-}
-
-// Of returns the model of a file's metadata, without values: ConfigOf, then Model.
-func Of(f *gguf.File) (*Model, error) {
-	c, err := ConfigOf(f)
-	if err != nil {
-		return nil, err
-	}
-	return c.Model()
+	decoder(b)
+	return b.m
 }
 
 // Layers iterates over the layers; ops that are added in the loop belong to the current one.
 func (b *Builder) Layers() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for b.layer = range b.Config.Layers {
-			if b.heads = b.headsOf(b.layer); !yield(b.layer) {
+			if b.LayerHeads = b.HeadsOf(b.layer); !yield(b.layer) {
 				break
 			}
 		}
-		b.layer = outside
+		b.layer = Outside
 	}
 }
 
 // name returns the full name of an op or a tensor of the current layer.
 func (b *Builder) name(s string) string {
-	if b.layer == outside {
+	if b.layer == Outside {
 		return s
 	}
 	return fmt.Sprintf("blk.%d.%s", b.layer, s)
 }
 
-// op adds an op.
-func (b *Builder) op(kind Kind, name string, o Op) {
+// Op adds an op.
+func (b *Builder) Op(kind Kind, name string, o Op) {
 	o.Kind, o.Name, o.Layer = kind, b.name(name), max(0, b.layer)
 	b.m.Ops = append(b.m.Ops, o)
 }
 
-// holdY records that Y is not complete, so that the next norm must not add it to the residual
+// HoldY records that Y is not complete, so that the next norm must not add it to the residual
 // stream.
-func (b *Builder) holdY() { b.pending = false }
+func (b *Builder) HoldY() { b.pending = false }
 
-// wroteY records that Y must be added to the residual stream.
-func (b *Builder) wroteY() { b.pending, b.from, b.sum = true, b.layer, Residual{Scale: 1} }
+// WroteY records that Y must be added to the residual stream.
+func (b *Builder) WroteY() { b.pending, b.from, b.sum = true, b.layer, Residual{Scale: 1} }
 
-// vector returns a vector of the current layer, nil if it is never present.
-func (b *Builder) vector(tensor string, n int, need Need) *Vector {
+// Vector returns a vector of the current layer, nil if it is never present.
+func (b *Builder) Vector(tensor string, n int, need Need) *Vector {
 	if tensor == "" || need == Never {
 		return nil
 	}
@@ -98,7 +73,7 @@ func (b *Builder) vector(tensor string, n int, need Need) *Vector {
 }
 
 // Embed writes X [T, hidden] = scale * the embedding rows of the batch's tokens.
-func (b *Builder) Embed(scale float32) { b.op(OpEmbed, "embed", Op{Scale: scale}) }
+func (b *Builder) Embed(scale float32) { b.Op(OpEmbed, "embed", Op{Scale: scale}) }
 
 // EmbedPositions writes X [T, hidden] = the embedding rows of the batch's tokens, plus the row of
 // token type 0 if the model has types, plus the rows of the positions if learned is set.
@@ -110,7 +85,7 @@ func (b *Builder) EmbedPositions(learned bool) {
 	if learned {
 		o.PosEmbed = &Vector{Name: "position_embd.weight", N: b.Hidden, Stack: b.Context}
 	}
-	b.op(OpEmbed, "embed", o)
+	b.Op(OpEmbed, "embed", o)
 }
 
 // Residual describes how the output of a block is added to the residual stream: X += Scale * Y. If
@@ -132,14 +107,14 @@ func (b *Builder) Norm(tensor string) { b.norm(tensor, Op{}) }
 // LayerNorm writes X [T, hidden] = LayerNorm(X), with weight and bias [hidden]. If the previous
 // block wrote Y, the same op adds Y to X first.
 func (b *Builder) LayerNorm(tensor string) {
-	b.norm(tensor, Op{Shift: b.vector(tensor+".bias", b.Hidden, Always)})
+	b.norm(tensor, Op{Shift: b.Vector(tensor+".bias", b.Hidden, Always)})
 }
 
 // norm adds a norm of X, with the sum of a pending Y.
 func (b *Builder) norm(tensor string, o Op) {
-	o.Norm = b.vector(tensor+".weight", b.Hidden, Always)
+	o.Norm = b.Vector(tensor+".weight", b.Hidden, Always)
 	if !b.pending {
-		b.op(OpNorm, tensor, o)
+		b.Op(OpNorm, tensor, o)
 		return
 	}
 	b.add(tensor, o)
@@ -163,7 +138,7 @@ func (b *Builder) add(name string, o Op) {
 
 // RowNorm writes buf [T, n] = RMSNorm(buf) with weight [n].
 func (b *Builder) RowNorm(tensor string, buf Buf, n int) {
-	b.op(OpRowNorm, tensor, Op{In: buf, Outs: []Buf{buf}, Norm: b.vector(tensor+".weight", n, Always)})
+	b.Op(OpRowNorm, tensor, Op{In: buf, Outs: []Buf{buf}, Norm: b.Vector(tensor+".weight", n, Always)})
 }
 
 // Product is one matrix product, Out = In * W^T + bias with W [N, K], or with W [Stack, N, K] if
@@ -193,7 +168,7 @@ func (b *Builder) product(name string, o Op, products []Product) {
 	kind := OpMatMul
 	for i, p := range products {
 		o.W = append(o.W, len(b.m.Weights))
-		bias := b.vector(p.Tensor+".bias", p.N, p.Bias)
+		bias := b.Vector(p.Tensor+".bias", p.N, p.Bias)
 		if bias != nil {
 			bias.Stack = p.Stack
 			bias.At, bias.Of = p.Row, p.Rows
@@ -209,112 +184,14 @@ func (b *Builder) product(name string, o Op, products []Product) {
 			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), RowRanges: p.RowRanges,
 			Of: [2]int{p.N, p.K}}
 		if p.Role != "router" { // what a router reads has scales of its own (gemma4)
-			w.Scale = b.vector(p.Tensor+".scale", w.Matrices(), IfPresent)
+			w.Scale = b.Vector(p.Tensor+".scale", w.Matrices(), IfPresent)
 		}
 		b.m.Weights = append(b.m.Weights, w)
 	}
-	b.op(kind, name, o)
+	b.Op(kind, name, o)
 	if o.Outs[0] == BufY {
-		b.wroteY()
+		b.WroteY()
 	}
-}
-
-// Rope returns the rotation of the configuration with the values that r sets. Layers with the same
-// rotation share the pointer. A rotation with another base has no scaling and no factors.
-func (b *Builder) Rope(r Rope) *Rope {
-	if r.Base == 0 {
-		r.Base, r.Yarn = b.RopeBase, b.Yarn
-		r.Factors = &Vector{Name: "rope_freqs.weight", N: b.ropeDim() / 2, Optional: true}
-		if b.Original > 0 {
-			n := b.ropeDim() / 2
-			r.Long = &Long{Original: b.Original,
-				Short: &Vector{Name: "rope_factors_short.weight", N: n, Optional: true},
-				Long:  &Vector{Name: "rope_factors_long.weight", N: n, Optional: true}}
-		}
-		if b.Llama3 != nil {
-			r.Factors.Data = b.Llama3.factors(r.Base, b.ropeDim())
-		}
-		r.Gain = b.ropeGain()
-		if r.Scale == 0 {
-			r.Scale = b.ropeScale()
-		}
-	}
-	r.Scale, r.Gain = cmp.Or(r.Scale, 1), cmp.Or(r.Gain, 1)
-	r.Dim, r.Unrotated, r.Rule = cmp.Or(r.Dim, b.ropeDim()), b.Unrotated, b.RopeRule
-	return &r
-}
-
-// Local returns an unscaled rotation with the given base, for windowed layers.
-func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base: base, Neox: neox}) }
-
-// Near returns the rotation of windowed layers: far with the base and the scale of Windows, if
-// these are set.
-func (b *Builder) Near(far *Rope) *Rope {
-	base, scale := cmp.Or(b.Windows.Base, far.Base), cmp.Or(b.Windows.Scale, far.Scale)
-	if base == far.Base && scale == far.Scale {
-		return far
-	}
-	near := b.Rope(Rope{Neox: far.Neox, Scale: scale})
-	near.Base = base
-	return near
-}
-
-// Rotation describes the changes to the heads of Q, K and V before attention.
-type Rotation struct {
-	Rope            *Rope  // nil: no rotation
-	QNorm, KNorm    string // tensors [headDim] of a norm of each head before the rotation; "" for none
-	Plain           bool   // heads of Q and K are normalized without a weight
-	VNorm           bool   // values are normalized without a weight
-	KeysAsValues    bool   // values are the keys before their norm
-	AttnTemperature *AttnTemperature
-	KVLayer         int // 1 + the earlier layer whose K and V this one reads; 0: its own
-}
-
-// Rotate normalizes and rotates Q and K, and stores K and V in the cache.
-func (b *Builder) Rotate(r Rotation) {
-	o := Op{Rope: r.Rope, Heads: b.heads, AttnTemperature: r.AttnTemperature, KeysAsValues: r.KeysAsValues,
-		KVLayer: b.layer}
-	if r.KVLayer > 0 {
-		o.KVLayer = r.KVLayer - 1
-	}
-	if b.kvLayer = o.KVLayer; r.QNorm != "" {
-		o.QNorm = b.vector(r.QNorm+".weight", b.heads.Dim, Always)
-	}
-	if r.KNorm != "" && r.KVLayer == 0 {
-		o.KNorm = b.vector(r.KNorm+".weight", b.heads.Dim, Always)
-	}
-	if r.Plain {
-		o.QNorm, o.KNorm = plain(b.heads.Dim), plain(b.heads.Dim)
-	}
-	if r.VNorm && r.KVLayer == 0 {
-		o.VNorm = plain(b.heads.Dim)
-	}
-	b.op(OpRotate, "rotate", o)
-}
-
-// plain returns the weight of a norm without a weight: n ones.
-func plain(n int) *Vector {
-	v := &Vector{N: n, Data: make([]float32, n)}
-	for i := range v.Data {
-		v.Data[i] = 1
-	}
-	return v
-}
-
-// HeadScale returns 1/sqrt(headDim), the usual scale of attention scores.
-func (c Config) HeadScale() float32 { return float32(1 / math.Sqrt(float64(c.HeadDim))) }
-
-// Attend writes the attention output Att [T, heads*headDim].
-func (b *Builder) Attend(a Attn) {
-	a.Bidirectional = a.Bidirectional || b.Bidirectional
-	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, KVLayer: b.kvLayer})
-}
-
-// AttendSinks is Attend with a sink: one more score per head, from a tensor [heads], that has no
-// value.
-func (b *Builder) AttendSinks(a Attn, tensor string) {
-	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, KVLayer: b.kvLayer,
-		Sinks: b.vector(tensor+".weight", b.heads.Q, Always)})
 }
 
 // Head writes Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden]. In a pooled
@@ -327,20 +204,20 @@ func (b *Builder) HeadBias(scale float32, bias Need) {
 		b.Pool(BufH)
 		return
 	}
-	b.op(OpGather, "gather", Op{Scale: scale}) // Y [wanted rows, hidden]
-	tensor, second := headTensor, b.vector("output.scale", 1, IfPresent)
+	b.Op(OpGather, "gather", Op{Scale: scale}) // Y [wanted rows, hidden]
+	tensor, second := HeadTensor, b.Vector("output.scale", 1, IfPresent)
 	if b.Tied {
-		tensor, second = embedTensor, nil
+		tensor, second = EmbedTensor, nil
 	}
-	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden,
+	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: Outside, N: b.Vocab, K: b.Hidden,
 		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}, Scale: second})
-	b.op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits},
-		Bias: []*Vector{b.vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}})
+	b.Op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits},
+		Bias: []*Vector{b.Vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}})
 }
 
 // Cap adds a soft cap of the logits, most*tanh(logits/most), if most is positive.
 func (b *Builder) Cap(most float64) {
 	if most > 0 && b.Pooling == NoPooling {
-		b.op(OpCap, "cap", Op{In: BufLogits, Cap: float32(most)})
+		b.Op(OpCap, "cap", Op{In: BufLogits, Cap: float32(most)})
 	}
 }

@@ -1,4 +1,4 @@
-// Package model reads the configuration of a model from a GGUF file or a Hugging Face config.json,
-// and describes the model as a flat list of ops with their weights. Each architecture is one file.
-// The package executes nothing: runtime/exec runs the ops.
+// Package model describes a model by its configuration, and as a flat list of ops with their
+// weights, which Builder writes from the configuration. The package executes nothing: runtime/exec
+// runs the ops. Its sub-packages have the architectures and read, write and synthesize model files.
 package model

@@ -6,55 +6,6 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Dims holds the sizes of a decoder, in elements.
-type Dims struct {
-	Hidden  int // width of the residual stream
-	Layers  int
-	Heads   int
-	KVHeads int
-	HeadDim int
-	FFN     int
-	Vocab   int
-	Context int // maximum positions of a sequence
-}
-
-// Weight is one matrix of the model, W[N,K] in the row-major order of the file, or a stack of such
-// matrices, one per expert. In the shard of a rank it is a part of the matrix.
-type Weight struct {
-	Name      string       // of the tensor
-	Role      string       // q k v o gate up down router head; shared_gate shared_up shared_down with experts
-	Layer     int          // -1 for the head
-	Tensor    *gguf.Tensor // nil until it is loaded
-	N, K      int
-	Stack     int        // number of matrices; 0 means 1
-	Row, Col  int        // first row and column in the tensor's matrices
-	Cut       bool       // the matrix is divided among ranks
-	Of        [2]int     // N and K of the whole matrix
-	Rows      int        // rows of each of the tensor's matrices; more than N if products share the tensor
-	RowRanges []RowRange // rows of the tensor, if they are not consecutive from Row on
-	// Scale [matrices] holds the factor of each matrix's products, applied before a bias is added
-	// (NVFP4's second scale, and that of Gemma 4's experts); or nil.
-	Scale *Vector
-}
-
-// RowRange selects N rows of a tensor: groups of Run consecutive rows that begin every Step rows,
-// the first at Row.
-type RowRange struct{ Row, Run, Step, N int }
-
-// TensorRow returns the row of the tensor's matrix for row n of the product.
-func (w *Weight) TensorRow(n int) int {
-	for _, p := range w.RowRanges {
-		if n < p.N {
-			return p.Row + n/p.Run*p.Step + n%p.Run
-		}
-		n -= p.N
-	}
-	return w.Row + n
-}
-
-// Matrices returns the number of matrices in the stack.
-func (w *Weight) Matrices() int { return max(1, w.Stack) }
-
 // Model is a model as a flat list of ops over weights. Config.Model makes one without values from a
 // configuration; Load makes one whose weights point into a file. It is immutable afterwards.
 type Model struct {
@@ -124,4 +75,26 @@ func (m *Model) RowsOf(b Buf, rows int) int {
 		return rows * m.Experts.Used
 	}
 	return rows
+}
+
+// Pooled reports whether the model computes a vector or scores of a text and generates no text.
+func (m *Model) Pooled() bool { return m.Pooling != NoPooling }
+
+// WholeText reports whether a text must be in one forward: for bidirectional attention, and for
+// mean or first pooling.
+func (m *Model) WholeText() bool {
+	return m.Pooling == MeanPooling || m.Pooling == FirstPooling || slices.ContainsFunc(m.Ops, func(op Op) bool {
+		return op.Kind == OpAttention && op.Attn.Bidirectional
+	})
+}
+
+// LearnedPositions reports whether positions index a learned table, which limits the length of a
+// text.
+func (m *Model) LearnedPositions() bool {
+	return slices.ContainsFunc(m.Ops, func(op Op) bool { return op.PosEmbed != nil })
+}
+
+// HasLayerNorm reports whether the model has LayerNorms.
+func HasLayerNorm(m *Model) bool {
+	return slices.ContainsFunc(m.Ops, func(op Op) bool { return op.Shift != nil })
 }

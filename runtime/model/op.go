@@ -1,7 +1,5 @@
 package model
 
-import "sandwich/runtime/gguf"
-
 // Buf identifies an activation buffer. It has one row per token of the running batch; exec owns the
 // memory.
 type Buf uint8
@@ -159,21 +157,16 @@ type Op struct {
 	Table           *Table // OpInputs
 }
 
-// Table is a matrix [tokens, N] whose rows are looked up.
-type Table struct {
-	Name   string // of the tensor
-	N      int
-	Tensor *gguf.Tensor // nil until it is loaded
-}
-
-// Vector is a small float32 parameter: a norm weight or a bias.
-type Vector struct {
-	Name     string    // of the tensor
-	N        int       // elements, or those of each expert
-	At, Of   int       // index of the first element in the tensor, and elements of the tensor; Of 0 means N
-	Stack    int       // number of experts; 0 if it does not belong to experts
-	Optional bool      // files may not have it
-	Expected bool      // an optional vector that synthetic models have, and all layers or none
-	Times    float32   // factor of the file's values; 0: 1
-	Data     []float32 // [N], [Stack][N]; nil until it is loaded, unless the configuration has the values
+// StateOf returns the number of float32 elements of an op's state of one sequence: the last Width-1
+// inputs of a convolution, or the head states of a delta rule with values padded to 16.
+func (op *Op) StateOf() int {
+	const lanes = 16
+	switch op.Kind {
+	case OpConv:
+		return (op.Conv.Width - 1) * op.Conv.N
+	case OpDelta:
+		d := op.Delta
+		return d.ValueHeads * d.KeyDim * ((d.ValueDim + lanes - 1) / lanes * lanes)
+	}
+	return 0
 }

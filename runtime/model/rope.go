@@ -5,6 +5,41 @@ import (
 	"math"
 )
 
+// Llama3Rope is the rule by which Llama 3.1 extends its context: frequencies of waves longer than
+// Original/Low are divided by Factor, those of waves shorter than Original/High are kept, and the
+// ones in between are interpolated.
+type Llama3Rope struct {
+	Factor, Low, High float64
+	Original          int // context before the extension, in tokens
+}
+
+// factors returns the divisors of the angles of a head's dim/2 pairs, for rotation base base.
+func (r Llama3Rope) factors(base float64, dim int) []float32 {
+	out := make([]float32, dim/2)
+	for i := range out {
+		wave := 2 * math.Pi * math.Pow(base, float64(2*i)/float64(dim))
+		switch {
+		case wave < float64(r.Original)/r.High:
+			out[i] = 1
+		case wave >= float64(r.Original)/r.Low:
+			out[i] = float32(r.Factor)
+		default:
+			smooth := (float64(r.Original)/wave - r.Low) / (r.High - r.Low)
+			out[i] = float32(1 / ((1-smooth)/r.Factor + smooth))
+		}
+	}
+	return out
+}
+
+// check returns an error for values outside the rule.
+func (r *Llama3Rope) check() error {
+	if !(r.Factor > 0) || !(r.Low > 0) || !(r.High >= r.Low) || r.Original < 1 {
+		return fmt.Errorf("invalid Llama 3 RoPE scaling %+v: "+
+			"it needs factor > 0, 0 < low <= high and an original context", *r)
+	}
+	return nil
+}
+
 // Yarn is the rule of Peng et al.: YaRN: Efficient Context Window Extension of Large Language
 // Models, 2023, section 3: frequencies of pairs that rotate Fast times or more within the original
 // context are kept, those of pairs that rotate Slow times or less are divided by Factor, and the
@@ -29,10 +64,10 @@ func (y *Yarn) check() error {
 }
 
 // Gain returns the factor of cosines and sines (section 3.4).
-func (y *Yarn) Gain() float64 { return y.mscale(1) / y.mscale(y.Log) }
+func (y *Yarn) Gain() float64 { return y.Magnitude(1) / y.Magnitude(y.Log) }
 
-// mscale returns 1 + 0.1*by*ln(Factor).
-func (y *Yarn) mscale(by float64) float64 { return 1 + 0.1*by*math.Log(y.Factor) }
+// Magnitude returns 1 + 0.1*by*ln(Factor).
+func (y *Yarn) Magnitude(by float64) float64 { return 1 + 0.1*by*math.Log(y.Factor) }
 
 // ramp returns the weight of the original frequency of a pair, from 0 to 1; the rest is the divided
 // frequency.
@@ -73,8 +108,8 @@ func (r *Rope) Frequencies(context int) []float64 {
 	return out
 }
 
-// vectors returns pointers to the vectors of divisors of the angles.
-func (r *Rope) vectors() []**Vector {
+// Vectors returns pointers to the vectors of divisors of the angles.
+func (r *Rope) Vectors() []**Vector {
 	out := []**Vector{&r.Factors}
 	if r.Long != nil {
 		out = append(out, &r.Long.Short, &r.Long.Long)
@@ -82,9 +117,9 @@ func (r *Rope) vectors() []**Vector {
 	return out
 }
 
-// checkFactors removes factors that the file does not have, and returns an error for factors that
+// CheckFactors removes factors that the file does not have, and returns an error for factors that
 // are not positive.
-func (r *Rope) checkFactors() error {
+func (r *Rope) CheckFactors() error {
 	if l := r.Long; l != nil && (l.Short == nil || l.Long == nil) {
 		if l.Short != l.Long {
 			return fmt.Errorf("the file has only one of the tensors rope_factors_short and rope_factors_long: " +
@@ -92,7 +127,7 @@ func (r *Rope) checkFactors() error {
 		}
 		r.Long = nil
 	}
-	for _, v := range r.vectors() {
+	for _, v := range r.Vectors() {
 		if *v == nil || (*v).Data == nil {
 			*v = nil
 			continue
@@ -106,37 +141,23 @@ func (r *Rope) checkFactors() error {
 	return nil
 }
 
-// sections reads how the pairs of a rotation are divided among the axes time, height, width and a
-// fourth one. In a text the first three equal the position and the fourth is 0, so that its pairs
-// do not rotate. The order of pairs is that of ggml's rope, interleaved or not, also if the number
-// of pairs differs from that of the file.
-func (m *Metadata) sections(c *Config, interleaved bool) {
-	const key = "rope.dimension_sections"
-	list, ok := m.Ints(key)
-	if !ok || m.from != fromFile {
-		return
-	}
-	var of [4]int
-	sum := 0
-	for i, n := range list {
-		if n < 0 || n > 1<<12 || i >= len(of) {
-			m.fail("%s has entry %d with the value %d: it needs up to four entries from 0 to 4096", m.key(key), i+1, n)
-			return
-		}
-		of[i] = int(n)
-		sum += int(n)
-	}
-	if sum == of[3] {
-		m.fail("%s has no pairs that rotate by position: the file is damaged", m.key(key))
-		return
-	}
-	for pair := range c.ropeDim() / 2 {
-		at, bound := pair%sum, sum-of[3]
-		if interleaved {
-			bound = 3 * of[at%3]
-		}
-		if at >= bound {
-			c.Unrotated = append(c.Unrotated, pair)
-		}
-	}
+// Rope describes how positions rotate queries and keys.
+type Rope struct {
+	Base      float64
+	Neox      bool    // pairs (i, i+d/2) instead of (2i, 2i+1)
+	Dim       int     // leading dimensions of a head that rotate; pairs = Dim/2
+	Factors   *Vector // [Dim/2] divisors of the angles (Llama 3 frequency scaling), or nil
+	Long      *Long   // other divisors, by the length of the context; or nil
+	Scale     float64 // factor of positions (linear scaling), 1 for none
+	Yarn      *Yarn   // interpolation by wavelength, instead of Scale; or nil
+	Gain      float64 // factor of cosines and sines, 1 for none
+	Unrotated []int   // pairs that do not rotate
+	Rule      string  // name of an unsupported scaling rule; "" for none
+}
+
+// Long holds the divisors of LongRoPE (Ding et al., 2024): Short applies if sequences have at most
+// Original positions, Long if they may have more.
+type Long struct {
+	Original    int
+	Short, Long *Vector // [Dim/2]
 }

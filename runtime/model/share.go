@@ -43,15 +43,3 @@ func (m *Model) Share(sh plans.Share) *Model {
 	}
 	return &part
 }
-
-// rows returns a range of the elements of a vector, per expert if it belongs to experts.
-func (v *Vector) rows(of plans.Span) *Vector {
-	out := &Vector{Name: v.Name, N: of.Len(), Stack: v.Stack}
-	if v.Data == nil { // a model without values
-		return out
-	}
-	for i := range max(1, v.Stack) {
-		out.Data = append(out.Data, v.Data[i*v.N:][of.Lo:of.Hi]...)
-	}
-	return out
-}

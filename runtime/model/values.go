@@ -31,9 +31,6 @@ type Attn struct {
 	Store         string  // kind of KV store; "": windowed with a Window, else full
 }
 
-// Heads holds the sizes of a layer's attention.
-type Heads struct{ Q, KV, Dim int }
-
 // AttnTemperature sharpens attention with the length of a sequence: queries at position p are
 // multiplied by 1 + Scale * ln(1 + floor((p+Offset)/Length)) (Nakanishi: Scalable-Softmax, 2025).
 type AttnTemperature struct {
@@ -71,27 +68,6 @@ type Router struct {
 	// Experts are divided into Groups groups, and chosen only from the GroupsUsed groups whose two
 	// best experts have the largest sum of scores; 0 and 1 mean no groups.
 	Groups, GroupsUsed int
-}
-
-// Rope describes how positions rotate queries and keys.
-type Rope struct {
-	Base      float64
-	Neox      bool    // pairs (i, i+d/2) instead of (2i, 2i+1)
-	Dim       int     // leading dimensions of a head that rotate; pairs = Dim/2
-	Factors   *Vector // [Dim/2] divisors of the angles (Llama 3 frequency scaling), or nil
-	Long      *Long   // other divisors, by the length of the context; or nil
-	Scale     float64 // factor of positions (linear scaling), 1 for none
-	Yarn      *Yarn   // interpolation by wavelength, instead of Scale; or nil
-	Gain      float64 // factor of cosines and sines, 1 for none
-	Unrotated []int   // pairs that do not rotate
-	Rule      string  // name of an unsupported scaling rule; "" for none
-}
-
-// Long holds the divisors of LongRoPE (Ding et al., 2024): Short applies if sequences have at most
-// Original positions, Long if they may have more.
-type Long struct {
-	Original    int
-	Short, Long *Vector // [Dim/2]
 }
 
 // Need determines whether a file must have a tensor.

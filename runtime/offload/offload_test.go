@@ -20,6 +20,8 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -56,7 +58,7 @@ func testFile(t *testing.T, arch string, q8 bool) *gguf.File {
 	t.Helper()
 	c, typ := testConfig(arch, q8)
 	var data bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&data), c, model.Uniform(typ), 7, nil); err != nil {
+	if err := synth.Write(context.Background(), gguf.NewWriter(&data), c, synth.Uniform(typ), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(data.Bytes())
@@ -72,7 +74,7 @@ func testPlan(t *testing.T, f *gguf.File, compute string) *plans.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := model.ShapeOf(f)
+	shape, err := modelshape.Of(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +304,7 @@ func TestRefused(t *testing.T) {
 		Dims: model.Dims{Hidden: 64, Layers: 1, Heads: 2, KVHeads: 2, HeadDim: 32, FFN: 96, Vocab: 331,
 			Context: 512}}
 	var data bytes.Buffer
-	if err := model.SynthTo(t.Context(), gguf.NewWriter(&data), moe, model.Uniform(gguf.Q8_0), 7, nil); err != nil {
+	if err := synth.Write(t.Context(), gguf.NewWriter(&data), moe, synth.Uniform(gguf.Q8_0), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	file, err := gguf.Parse(data.Bytes())

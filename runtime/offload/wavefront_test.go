@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/pool"
 )
 
@@ -27,7 +28,7 @@ func wavefrontFile(t *testing.T) *gguf.File {
 	c := model.Config{Name: "small", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 1, KVHeads: 1, HeadDim: 32, FFN: 32, Vocab: 331, Context: 512}}
 	var data bytes.Buffer
-	if err := model.SynthTo(t.Context(), gguf.NewWriter(&data), c, model.Uniform(gguf.Q8_0), 7, nil); err != nil {
+	if err := synth.Write(t.Context(), gguf.NewWriter(&data), c, synth.Uniform(gguf.Q8_0), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(data.Bytes())

@@ -24,6 +24,8 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/tokenizer"
 )
@@ -83,11 +85,11 @@ func Open(path string, h Hooks) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{Name: name, File: file, Hooks: h}
-	if s.Shape, err = model.ShapeOf(file); err != nil {
+	if s.Shape, err = modelshape.Of(file); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	c, err := model.ConfigOf(file)
+	c, err := arch.ConfigOf(file)
 	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)

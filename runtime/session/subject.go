@@ -10,6 +10,9 @@ import (
 	"sandwich/profiles/retention"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 )
 
 // Subject is the model to tune for: a file with weights, or only shapes.
@@ -17,7 +20,7 @@ type Subject struct {
 	Name   string
 	File   *gguf.File     // nil if there are only shapes
 	Config *model.Config  // nil if there is a file
-	Type   model.FileType // of Config
+	Type   synth.FileType // of Config
 	Shape  plans.ModelShape
 }
 
@@ -35,7 +38,7 @@ func OpenSubject(arg, typ string) (*Subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := config.Shape(t)
+		shape, err := synth.Shape(*config, t)
 		return &Subject{Name: fmt.Sprintf("%s-%s", config.Name, t), Config: config, Type: t, Shape: shape}, err
 	}
 	file, name, err := OpenModel(arg)
@@ -43,7 +46,7 @@ func OpenSubject(arg, typ string) (*Subject, error) {
 		return nil, err
 	}
 	s := &Subject{Name: name, File: file}
-	if s.Shape, err = model.ShapeOf(file); err != nil {
+	if s.Shape, err = modelshape.Of(file); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -51,30 +54,30 @@ func OpenSubject(arg, typ string) (*Subject, error) {
 }
 
 // shapesOnly reads a preset or a config.json. It returns nil if arg is neither.
-func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
-	var none model.FileType
+func shapesOnly(arg, typ string) (*model.Config, synth.FileType, error) {
+	var none synth.FileType
 	if strings.HasSuffix(arg, ".json") {
 		data, err := retention.ReadRegular(arg, 1<<20)
 		if err != nil {
 			return nil, none, err
 		}
-		config, t, err := model.FromHF(data, func(name string) ([]byte, error) {
+		config, t, err := arch.FromHF(data, func(name string) ([]byte, error) {
 			return retention.ReadRegular(filepath.Join(filepath.Dir(arg), name), 1<<20)
 		})
 		if err != nil {
 			return nil, none, fmt.Errorf("%s: %w", arg, err)
 		}
-		return &config, model.Uniform(t), nil
+		return &config, synth.Uniform(t), nil
 	}
 	if _, err := os.Stat(arg); err == nil || arg == "" {
 		return nil, none, nil
 	}
-	config, err := model.Preset(arg)
+	config, err := synth.Preset(arg)
 	if err != nil {
 		return nil, none, fmt.Errorf("--model %s: no such file and no such preset; presets are %s", arg,
-			strings.Join(model.PresetNames(), ", "))
+			strings.Join(synth.PresetNames(), ", "))
 	}
-	t, err := model.ParseFileType(typ)
+	t, err := synth.ParseFileType(typ)
 	if err != nil {
 		return nil, none, fmt.Errorf("--type: %w", err)
 	}
@@ -84,7 +87,7 @@ func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 // Ops returns the ops of the model, without weights.
 func (s *Subject) Ops() (*model.Model, error) {
 	if s.Config != nil {
-		return s.Config.Model()
+		return arch.Model(*s.Config)
 	}
-	return model.Of(s.File)
+	return arch.ModelOf(s.File)
 }

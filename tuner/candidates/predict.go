@@ -11,6 +11,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/topotree"
 )
 
@@ -93,7 +94,7 @@ type sumKey struct {
 func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Options) (*Predictor, error) {
 	if m == nil {
 		var err error
-		if m, err = model.Outline(plan.Model); err != nil {
+		if m, err = modelshape.Outline(plan.Model); err != nil {
 			return nil, fmt.Errorf("predicting forwards: %w", err)
 		}
 	}

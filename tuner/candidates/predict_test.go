@@ -7,7 +7,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/topotree"
 	"sandwich/topotree/hwloc"
 )
@@ -32,15 +32,15 @@ func twoPUs(t *testing.T) *profiles.Profile {
 
 func shapeOf(t *testing.T, preset, typ string) plans.ModelShape {
 	t.Helper()
-	c, err := model.Preset(preset)
+	c, err := synth.Preset(preset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ft, err := model.ParseFileType(typ)
+	ft, err := synth.ParseFileType(typ)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Shape(ft)
+	s, err := synth.Shape(c, ft)
 	if err != nil {
 		t.Fatal(err)
 	}

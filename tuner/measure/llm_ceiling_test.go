@@ -9,7 +9,8 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/model/synth"
 	"sandwich/topotree/hwloc"
 )
 
@@ -40,11 +41,11 @@ func TestCeilingIsTheSumOfItsOps(t *testing.T) {
 	host := ceilingHost(t)
 	shapeOf := func(preset string) plans.ModelShape {
 		t.Helper()
-		config, err := model.Preset(preset)
+		config, err := synth.Preset(preset)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shape, err := config.Shape(model.Uniform(gguf.Q8_0))
+		shape, err := synth.Shape(config, synth.Uniform(gguf.Q8_0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestCeilingIsTheSumOfItsOps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := model.Outline(shape)
+		m, err := modelshape.Outline(shape)
 		if err != nil {
 			t.Fatal(err)
 		}

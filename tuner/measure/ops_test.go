@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/synth"
 )
 
 // TestOpClock checks that times of ops add up over the chunks of a prompt and restart with each
@@ -26,11 +27,11 @@ func TestOpClock(t *testing.T) {
 // TestOpRows checks that every op is in one row, that rows count the layers, and that a delta rule
 // has seven operations per value of its state and token.
 func TestOpRows(t *testing.T) {
-	c, ok := model.Tiny("qwen35")
+	c, ok := synth.Tiny("qwen35")
 	if !ok {
 		t.Fatal("there is no small qwen35")
 	}
-	m, err := c.Model()
+	m, err := arch.Model(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,9 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/cost"
+	"sandwich/runtime/model/synth"
 	"sandwich/tuner/candidates"
 )
 
@@ -19,19 +20,19 @@ func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := model.Preset("tinyllama-1.1b")
+	c, err := synth.Preset("tinyllama-1.1b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := c.Model()
+	ops, err := arch.Model(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	typ, err := model.ParseFileType("q8_0")
+	typ, err := synth.ParseFileType("q8_0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := c.Shape(typ)
+	shape, err := synth.Shape(c, typ)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
@@ -97,7 +98,7 @@ func TestAnchorsOfThisMachine(t *testing.T) {
 	}
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Vocab: 400, Context: 256}}
-	shape, err := c.Shape(model.Uniform(gguf.Q8_0))
+	shape, err := synth.Shape(c, synth.Uniform(gguf.Q8_0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
-	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/topotree"
 )
 
@@ -44,7 +44,7 @@ func (s *simulation) classes(profile *profiles.Profile, plan *plans.Plan) error 
 	p := cost.Placer{Model: s.o.Model, Plan: &best, Machine: m, Context: rateDepth}
 	if p.Model == nil {
 		var err error
-		if p.Model, err = model.Outline(s.o.Shape); err != nil {
+		if p.Model, err = modelshape.Outline(s.o.Shape); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sandwich/profiles"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/replay"
 )
@@ -37,7 +37,7 @@ func newXPU(t *testing.T, p map[string]param, name string, slower float64) *xpu 
 		host.Ceilings[i].Median /= slower
 	}
 	shape := shapeFor(t, name, p["type"].Value.(string))
-	ops, err := model.Outline(shape)
+	ops, err := modelshape.Outline(shape)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/replay"
@@ -17,15 +17,15 @@ import (
 // shapeFor returns the shape of a preset in a weight type.
 func shapeFor(t testing.TB, preset, typ string) plans.ModelShape {
 	t.Helper()
-	c, err := model.Preset(preset)
+	c, err := synth.Preset(preset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ft, err := model.ParseFileType(typ)
+	ft, err := synth.ParseFileType(typ)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Shape(ft)
+	s, err := synth.Shape(c, ft)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
@@ -17,15 +17,15 @@ import (
 // shapeOf returns the shape of the model that the simulator of this package runs.
 func shapeOf(t *testing.T) plans.ModelShape {
 	t.Helper()
-	c, err := model.Preset("tinyllama-1.1b")
+	c, err := synth.Preset("tinyllama-1.1b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	typ, err := model.ParseFileType("f32")
+	typ, err := synth.ParseFileType("f32")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Shape(typ)
+	s, err := synth.Shape(c, typ)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 )
 
 // TestMoves counts what norms, rotations and the embedding of a small model move, whose rows are
@@ -14,7 +15,7 @@ import (
 func TestMoves(t *testing.T) {
 	c := small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
-	m, err := c.Model()
+	m, err := arch.Model(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 )
 
 // m4 is the machine of SMEPilot figure 3 with a dense model of one type.
@@ -30,7 +31,7 @@ func m4(t *testing.T, typ gguf.Type) *Placer {
 			Rules: []plans.Rule{{MLo: 1, Schedule: s}}})
 	}
 	p.Decode.Tables = p.Prefill.Tables
-	m, err := c.Model()
+	m, err := arch.Model(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestOpsAddUpToTheForward(t *testing.T) {
 	for _, family := range []string{"llama", "qwen3moe", "windowed", "qwen35"} {
 		c := small(family)
 		p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
-		m, err := c.Model()
+		m, err := arch.Model(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func TestOpsAddUpToTheForward(t *testing.T) {
 func TestRowsOfRows(t *testing.T) {
 	c := small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
-	m, err := c.Model()
+	m, err := arch.Model(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,15 @@
 package cost
 
-import "sandwich/runtime/model"
+import (
+	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
+)
 
 // small returns a model of a family with two layers of small sizes.
 func small(family string) model.Config {
-	c, ok := model.Tiny(family)
+	c, ok := synth.Tiny(family)
 	if !ok { // the architecture of a test
-		c, _ = model.Tiny("llama")
+		c, _ = synth.Tiny("llama")
 		c.Arch = family
 	}
 	c.Name, c.Layers, c.Vocab, c.Context, c.Tied = "small", 2, 600, 128, false

@@ -9,11 +9,13 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/synth"
 )
 
 // windowed is a family of four layers, of which every second one sees few positions.
 func init() {
-	model.Register(model.Architecture{Name: "windowed", Decoder: func(b *model.Builder) {
+	arch.Register(arch.Architecture{Name: "windowed", Decoder: func(b *model.Builder) {
 		b.Embed(1)
 		for i := range b.Layers() {
 			b.Norm("attn_norm")
@@ -31,7 +33,7 @@ func init() {
 // planOf is a plan for a configuration whose matrices are of one type, all in one arithmetic.
 func planOf(t *testing.T, c model.Config, typ gguf.Type, path microkernel.Compute) *plans.Plan {
 	t.Helper()
-	shape, err := c.Shape(model.Uniform(typ))
+	shape, err := synth.Shape(c, synth.Uniform(typ))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func planOf(t *testing.T, c model.Config, typ gguf.Type, path microkernel.Comput
 
 func workOf(t *testing.T, c model.Config, p *plans.Plan) *Work {
 	t.Helper()
-	m, err := c.Model()
+	m, err := arch.Model(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,7 @@ func TestWorkOfMixedTypes(t *testing.T) {
 				broken.Model.Weights = append(broken.Model.Weights, s)
 			}
 		}
-		m, err := c.Model()
+		m, err := arch.Model(c)
 		if err != nil {
 			t.Fatal(err)
 		}

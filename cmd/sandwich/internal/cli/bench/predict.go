@@ -21,7 +21,7 @@ import (
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
@@ -164,7 +164,7 @@ func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) 
 	if err != nil {
 		return err
 	}
-	ops, err := model.Of(s.File)
+	ops, err := arch.ModelOf(s.File)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path 
 
 // anchorsOf measures the anchors of a model under the ceilings of a session.
 func (f *predictFlags) anchorsOf(ctx context.Context, of, s *session.Session) (*ranking.Calibration, error) {
-	ops, err := model.Of(of.File)
+	ops, err := arch.ModelOf(of.File)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/session"
 	"sandwich/topotree"
@@ -239,7 +239,7 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	}
 	plan := *s.Plan
 	s.Plan = &plan
-	ops, err := model.Of(s.File)
+	ops, err := arch.ModelOf(s.File)
 	if err != nil {
 		return err
 	}

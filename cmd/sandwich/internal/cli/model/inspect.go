@@ -17,7 +17,9 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/tokenizer"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
@@ -25,7 +27,7 @@ import (
 
 // inspected holds the output of `model inspect`. Its JSON form is stable.
 type inspected struct {
-	model.Report
+	modelfile.Report
 	Memory  *int64         `json:"memory_bytes,omitempty"` // for one request of Context tokens; absent if the model does not run
 	Context int            `json:"memory_context,omitempty"`
 	AtMost  []speedCeiling `json:"at_most,omitempty"`
@@ -74,12 +76,12 @@ func newModelInspect() *cobra.Command {
 // inspect collects the properties of a file. It returns an error if the machine cannot be read or
 // the file changed meanwhile.
 func inspect(f *gguf.File, source *machine.Flags) (*inspected, error) {
-	report, err := model.Inspect(f, exec.MemoryOf)
+	report, err := modelfile.Inspect(f, exec.MemoryOf)
 	if err != nil {
 		return nil, err
 	}
 	r := &inspected{Report: report}
-	_, wrong := model.ConfigOf(f)
+	_, wrong := arch.ConfigOf(f)
 	if _, has := f.String("tokenizer.ggml.model"); has || wrong == nil { // projectors and adapters have none
 		if _, err := tokenizer.New(f); err != nil {
 			r.Refuse(err)
@@ -109,7 +111,7 @@ func (r *inspected) foresee(source *machine.Flags) error {
 	sum := footprint.Total(rows)
 	r.Memory = &sum
 	host, r.Assumed = candidates.Complete(host, plan.Widest(), plan.Arithmetics())
-	outline, err := model.Outline(*r.Shape)
+	outline, err := modelshape.Outline(*r.Shape)
 	if err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (r *inspected) printVerdict(w io.Writer) {
 
 // panels formats the memory of the packed matrices of a type and its ratio to that in the file; it
 // returns "" if there are none.
-func panels(t model.TypeUse) string {
+func panels(t modelfile.TypeUse) string {
 	if t.Panels == 0 {
 		return ""
 	}

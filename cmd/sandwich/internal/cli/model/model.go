@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/jinja"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 )
 
 // NewModel returns the verb model.
@@ -41,14 +42,14 @@ func newModelSynth() *cobra.Command {
 		Short: "Write a GGUF file with random weights, for tuning and benchmarks",
 		Long: "Write a valid GGUF file with random weights. Equal presets, types and seeds give equal " +
 			"bytes.\n\nPresets: " +
-			strings.Join(model.PresetNames(), ", ") + ".\nEach family also has a small preset FAMILY-tiny: " +
-			strings.Join(model.Families(), ", "),
+			strings.Join(synth.PresetNames(), ", ") + ".\nEach family also has a small preset FAMILY-tiny: " +
+			strings.Join(synth.Families(), ", "),
 		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model " +
 			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf\n  sandwich model synth --preset " +
 			"gpt-oss-20b --type mxfp4_moe --layers 4 --experts 8 -o oss.gguf",
 		Args: flags.ExactArgs(0, ""),
 	}
-	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(model.PresetNames(), ", "))
+	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(synth.PresetNames(), ", "))
 	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as of llama-quantize: "+
 		"q4_K_M, q5_K_M, mxfp4_moe")
 	c.Flags().IntVar(&layers, "layers", 0, "number of leading layers to keep (default: all)")
@@ -63,16 +64,16 @@ func newModelSynth() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if preset == "" || out == "" {
 			return exit.Usage(fmt.Errorf("--preset or -o is missing; give both; presets are %s",
-				strings.Join(model.PresetNames(), ", ")))
+				strings.Join(synth.PresetNames(), ", ")))
 		}
-		config, err := model.Preset(preset)
+		config, err := synth.Preset(preset)
 		if err != nil {
 			return exit.Usage(err)
 		}
-		if config, err = config.Cut(layers, experts); err != nil {
+		if config, err = synth.Cut(config, layers, experts); err != nil {
 			return exit.Usage(fmt.Errorf("--layers and --experts: %w", err))
 		}
-		t, err := model.ParseFileType(typ)
+		t, err := synth.ParseFileType(typ)
 		if err != nil {
 			return exit.Usage(err)
 		}
@@ -87,7 +88,7 @@ func newModelSynth() *cobra.Command {
 		update, done := show.ByteBar("writing " + out)
 		defer done()
 		return outfile.Write(c.Context(), out, func(w io.Writer) error {
-			return model.SynthTo(c.Context(), gguf.NewWriter(w), config, t, seed, update)
+			return synth.Write(c.Context(), gguf.NewWriter(w), config, t, seed, update)
 		})
 	}
 	return c
@@ -115,5 +116,5 @@ func borrow(config model.Config, file string) (model.Config, error) {
 		return config, err
 	}
 	defer f.Close()
-	return model.BorrowVocabulary(config, f)
+	return synth.BorrowVocabulary(config, f)
 }

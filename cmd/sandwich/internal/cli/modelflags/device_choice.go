@@ -19,6 +19,7 @@ import (
 	"sandwich/runtime/device"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/placement"
@@ -138,7 +139,7 @@ func (p *prediction) cheap() bool {
 // cores. The cores alone run onCores, whose paths may be faster.
 func (f *Flags) predict(ctx context.Context, s *session.Session, id string, dev device.Device,
 	chosen, onCores *selection.Choice) (*prediction, error) {
-	ops, err := model.Of(s.File)
+	ops, err := arch.ModelOf(s.File)
 	if err != nil {
 		return nil, err
 	}

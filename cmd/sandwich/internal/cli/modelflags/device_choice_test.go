@@ -15,6 +15,7 @@ import (
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/topotree/hwloc"
@@ -55,11 +56,11 @@ func TestPredicted(t *testing.T) {
 		c.PUs, c.N = 2, 9
 		host.Ceilings = append(host.Ceilings, c)
 	}
-	config, err := model.Preset("tinyllama-1.1b")
+	config, err := synth.Preset("tinyllama-1.1b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := config.Shape(model.Uniform(gguf.Q8_0))
+	shape, err := synth.Shape(config, synth.Uniform(gguf.Q8_0))
 	if err != nil {
 		t.Fatal(err)
 	}

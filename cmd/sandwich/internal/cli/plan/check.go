@@ -20,7 +20,7 @@ import (
 	"sandwich/plans/gate"
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/tuner/measure"
 )
 
@@ -312,7 +312,7 @@ func (f *checkFlags) recorded(a, b *bundle.Bundle, r *CheckReport) []gate.Row {
 			continue
 		}
 		c, ok := gate.ParseCase(row.Name)
-		m, err := model.Outline(a.Plan.Model)
+		m, err := modelshape.Outline(a.Plan.Model)
 		if !ok || err != nil {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"sandwich/plans/check"
 	"sandwich/plans/gate"
 	"sandwich/profiles/calibrate"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/race"
@@ -51,7 +51,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *Check
 		return nil, exit.Usage(err)
 	}
 	defer file.Close()
-	shape, err := model.ShapeOf(file)
+	shape, err := modelshape.Of(file)
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
@@ -84,7 +84,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *Check
 	others := measure.WatchOthers(slices.Concat(a.Plan.PUs(), b.Plan.PUs()))
 	rows, err := f.race(ctx, arms, cases)
 	taken := others.Share()
-	whole, outline := model.Outline(a.Plan.Model)
+	whole, outline := modelshape.Outline(a.Plan.Model)
 	for i := range rows {
 		rows[i].Others = taken
 		ceiling, err := 0.0, outline

@@ -9,8 +9,8 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/plans/summary"
 	"sandwich/roofline"
-	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
+	"sandwich/runtime/model/modelshape"
 )
 
 // shownPlan is the stable JSON of plan show.
@@ -21,7 +21,7 @@ type shownPlan struct {
 
 // placedByPlan returns where each op of a plan runs, by ranges of rows.
 func placedByPlan(b *bundle.Bundle) (out []cost.Placed, err error) {
-	ops, err := model.Outline(b.Plan.Model)
+	ops, err := modelshape.Outline(b.Plan.Model)
 	if err != nil {
 		return nil, err
 	}

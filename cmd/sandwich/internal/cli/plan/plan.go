@@ -18,7 +18,7 @@ import (
 	"sandwich/plans/check"
 	"sandwich/plans/summary"
 	"sandwich/runtime/exec"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/session"
 )
 
@@ -178,5 +178,5 @@ func ShapeOfFile(path string) (plans.ModelShape, error) {
 		return plans.ModelShape{}, err
 	}
 	defer f.Close()
-	return model.ShapeOf(f)
+	return modelshape.Of(f)
 }

@@ -12,7 +12,7 @@ import (
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/cost"
 )
 
@@ -58,7 +58,7 @@ func (f *explainFlags) run(ctx context.Context) (out []cost.Placed, err error) {
 			return nil, err
 		}
 	}
-	ops, err := model.Of(s.File)
+	ops, err := arch.ModelOf(s.File)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/counters"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
@@ -102,7 +102,7 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]measur
 	if err != nil {
 		return nil, err
 	}
-	ops, err := model.Of(s.File) // which says more than the shape: windows of layers
+	ops, err := arch.ModelOf(s.File) // which says more than the shape: windows of layers
 	if err != nil {
 		return nil, err
 	}
