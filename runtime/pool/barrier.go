@@ -82,25 +82,28 @@ func (b *barrier) reset() {
 	}
 }
 
-// pass enters the barrier as member and returns when all have entered. It panics with errAborted to
-// unwind the run if a worker failed: that worker advances the event without having arrived. If next
-// is not negative and a worker is at risk, the last worker that arrives starts preemption-tolerant
-// mode.
-func (b *barrier) pass(w *Worker, member, next int) {
-	old := b.epoch.Load()
-	if w.pool.aborting.Load() { // after the load: a later abort advances past old
-		panic(errAborted)
+// Flags are numbered words that workers raise and wait on: synchronization of the workers that
+// share data, without a barrier of all. A flag has the highest number to which it was raised and is
+// never lowered, so it needs no reset. Numbers made from Worker.Run are higher in every later run,
+// also after one that a panic ended early.
+type Flags struct{ list []flag }
+
+type flag struct {
+	at atomic.Uint64
+	sys.Event
+}
+
+// Raise sets flag i to a number that is higher than any before it, and releases the workers that
+// wait for it. They see all earlier writes of the caller.
+func (f *Flags) Raise(i int, to uint64) {
+	e := &f.list[i]
+	e.at.Store(to)
+	e.Advance()
+}
+
+// abort releases every waiter. Pool.aborting is set.
+func (f *Flags) abort() {
+	for i := range f.list {
+		f.list[i].Advance()
 	}
-	w.barriers++
-	if b.arrive(member) {
-		w.CheckRisk(next)
-		b.epoch.Advance()
-		return
-	}
-	parks := w.parks
-	w.wait(&b.epoch, old)
-	if w.pool.aborting.Load() {
-		panic(errAborted)
-	}
-	w.doubt(parks)
 }

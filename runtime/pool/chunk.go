@@ -1,52 +1,56 @@
 package pool
 
 import (
-	"fmt"
-	"sync/atomic"
 	"time"
 
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// Split divides n items into contiguous ranges whose inner borders are multiples of align and
-// returns range i of parts. Sizes differ by at most one align before the tail, and are equal on
-// every call. Late ranges are empty if there are fewer blocks of align than parts. align below 1
-// means 1.
-func Split(n, parts, i, align int) (lo, hi int) {
-	if align < 1 {
-		align = 1
-	}
-	blocks := (n + align - 1) / align
-	each, more := blocks/parts, blocks%parts
-	lo = (i*each + min(i, more)) * align
-	hi = lo + each*align
-	if i < more {
-		hi += align
-	}
-	return min(lo, n), min(hi, n)
+// Front takes the next chunk for the worker that owns the assignment. It reports false if none is
+// left.
+func (w *Worker) Front(s *Assignment, chunks int) (int, bool) {
+	front, _, ok := w.takeAssigned(s, chunks, 1)
+	return front, ok
 }
 
-const (
-	chunkBits = 20
-	chunkMask = 1<<chunkBits - 1
-	maxChunks = 1 << (chunkBits - 1) // the rest is for one attempt of each worker past the end
-	localBits = 12
-	localMask = 1<<localBits - 1
-)
+// Back takes the last chunk that is left for another worker. It reports false if none is left.
+func (w *Worker) Back(s *Assignment, chunks int) (int, bool) {
+	_, back, ok := w.takeAssigned(s, chunks, 1<<assignedBits)
+	return chunks - 1 - back, ok
+}
 
-// MostLists is the number of loops that one phase may have in preemption-tolerant mode.
-const MostLists = 1 << listBits
+// Left returns how many of the chunks are not taken.
+func (w *Worker) Left(s *Assignment, chunks int) int {
+	word := s.word.Load()
+	if word>>(2*assignedBits) != w.assignedTag() {
+		return chunks
+	}
+	return chunks - int(word&assignedMask) - int(word>>assignedBits&assignedMask)
+}
 
-// Counter hands out the chunks of one op to the workers as they ask for them, so that a worker on a
-// slow or disturbed core takes fewer. The zero value is ready, and it needs no reset: the word has
-// the barrier phase of its last use and the number of chunks given out, and the first worker of a
-// newer phase starts it over. The workers that share a Counter must therefore pass a barrier that
-// they share between two uses of it; within one phase it serves one loop.
-type Counter struct {
-	List uint8 // number of the loop in the phase, below MostLists, if preemption-tolerant mode has several
-	_    [cacheLine/2 - 8]byte
-	word atomic.Uint64 // phase << chunkBits | chunks given out
-	_    [cacheLine / 2]byte
+// assignedTag returns the phase in the bits that the word has for it.
+func (w *Worker) assignedTag() uint64 { return w.tag & (1<<(64-2*assignedBits) - 1) }
+
+// takeAssigned adds `one` to the numbers of chunks given out, and returns both numbers as they
+// were.
+func (w *Worker) takeAssigned(s *Assignment, chunks int, one uint64) (front, back int, ok bool) {
+	w.Lap(true)
+	tag := w.assignedTag()
+	for {
+		word := s.word.Load()
+		now := word
+		if word>>(2*assignedBits) != tag {
+			now = tag << (2 * assignedBits)
+		}
+		front, back = int(now&assignedMask), int(now>>assignedBits&assignedMask)
+		if front+back >= chunks {
+			w.lap = 0
+			return front, back, false
+		}
+		if s.word.CompareAndSwap(word, now+one) {
+			return front, back, true
+		}
+	}
 }
 
 // Next takes the next chunk of total items: the range [lo, hi), at most chunk long. ok is false if
@@ -99,31 +103,4 @@ func (w *Worker) Lap(more bool) {
 	if w.lap = 0; more {
 		w.lap = now
 	}
-}
-
-// take returns the number of chunks given out before this call in phase tag. All other workers in
-// the phase write only the same tag, so once the word has it an addition is enough.
-func (c *Counter) take(tag uint64) uint64 {
-	tag &= 1<<(64-chunkBits) - 1
-	for {
-		word := c.word.Load()
-		if word>>chunkBits == tag {
-			return c.word.Add(1)&chunkMask - 1
-		}
-		if c.word.CompareAndSwap(word, tag<<chunkBits|1) {
-			return 0
-		}
-	}
-}
-
-// nextGlobal returns the phase after a global barrier: equal for workers whose groups passed
-// different numbers of local ones.
-func nextGlobal(tag uint64) uint64 { return (tag>>localBits + 1) << localBits }
-
-// nextLocal returns the phase after a local barrier.
-func nextLocal(tag uint64) uint64 {
-	if tag&localMask == localMask {
-		panic(fmt.Sprintf("pool: more than %d local barriers without a global one", localMask))
-	}
-	return tag + 1
 }

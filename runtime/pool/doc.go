@@ -18,4 +18,9 @@
 // [Pool.RunTolerant] runs a function that can continue without some workers: in preemption-tolerant
 // mode the team continues without workers that lose their CPUs, reclaims their chunks, and lets
 // them rejoin at the current step.
+//
+// The files are layers, and each uses only those before it: counter.go, barrier.go, membership.go
+// and team.go have data without threads; pool.go has the types of pool and workers; wait.go,
+// worker.go, tolerant.go and sync.go have what a worker does inside a run; chunk.go, run.go,
+// switch.go, lead.go and loop.go start and end runs; new.go makes a pool.
 package pool

@@ -1,18 +1,6 @@
 package pool
 
-import (
-	"sync"
-	"time"
-)
-
-// Leader is the right to run and reconfigure the pool from worker 0's own thread. It is valid only
-// inside the function given to Lead and on its goroutine.
-type Leader struct {
-	p      *Pool
-	fn     func(*Leader)
-	failed *Panic // why fn did not return
-	done   sync.WaitGroup
-}
+import "time"
 
 // Lead runs fn on the thread of worker 0 and returns when it returns. From there Leader.Run reaches
 // the other workers without waking or displacing a thread; an engine's loop runs there. fn may
@@ -89,3 +77,6 @@ func (l *Leader) run(fn func(w *Worker), tolerant bool) {
 
 // SetActive is Pool.SetActive.
 func (l *Leader) SetActive(workers []int) (time.Duration, error) { return l.p.setActive(workers) }
+
+// RunTolerant is Pool.RunTolerant with the leader as one of the workers.
+func (l *Leader) RunTolerant(fn func(w *Worker)) { l.run(fn, true) }

@@ -1,9 +1,6 @@
 package pool
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // A worker at risk of losing its CPU computes into its private buffer and commits each chunk once.
 // When all chunks of a phase are given out and such a worker has held one for too long, another
@@ -22,32 +19,14 @@ const (
 	placeOffered              // computes the list's chunk of that number into its private buffer
 )
 
-const (
-	placeShift = 61
-	listBits   = 8
-	listShift  = placeShift - listBits
-	phaseBits  = listShift - chunkBits
-	phaseMask  = 1<<phaseBits - 1
-)
-
 // in returns the member's word for a place in a phase, at its first list of chunks.
 func (s place) in(phase uint64) uint64 { return uint64(s)<<placeShift | (phase&phaseMask)<<chunkBits }
 
-func placeOf(word uint64) place  { return place(word >> placeShift) }
-func listOf(word uint64) uint64  { return word >> listShift & (1<<listBits - 1) }
+func placeOf(word uint64) place { return place(word >> placeShift) }
+
+func listOf(word uint64) uint64 { return word >> listShift & (1<<listBits - 1) }
+
 func phaseOf(word uint64) uint64 { return word >> chunkBits & phaseMask }
-
-// at returns the worker's word for a place in its phase, at its list.
-func (w *Worker) at(s place) uint64 { return s.in(w.tag>>localBits) | uint64(w.list)<<listShift }
-
-// open makes the list of a counter the one of which the worker may have chunks, before it asks for
-// one.
-func (w *Worker) open(c *Counter) {
-	if w.list != c.List {
-		w.list = c.List
-		w.team.membership.members[w.id].word.Store(w.at(placeBusy))
-	}
-}
 
 // member is the state of a worker that other workers read and change.
 type member struct {
@@ -163,115 +142,7 @@ func (g *membership) count(phase, out, arrived uint64, next int, last func(int))
 	}
 }
 
-// pass is Worker.BarrierTo in preemption-tolerant mode.
-func (g *membership) pass(w *Worker, next int, last func(int)) {
-	if w.pool.aborting.Load() {
-		panic(errAborted)
-	}
-	w.barriers++
-	phase, self := w.tag>>localBits, &g.members[w.id]
-	self.word.Store(placeWaiting.in(phase))
-	g.count(phase, 0, 1, next, last)
-	g.await(w, phase, next, last)
-	w.pool.losses.strike(w)
-	if !self.word.CompareAndSwap(placeWaiting.in(phase), placeBusy.in(phase+1)) {
-		panic(errLeft)
-	}
-	w.tag, w.list = nextGlobal(w.tag), 0
-}
-
-// await returns when the phase is over. Members that hold no chunk of it and do not arrive are left
-// out.
-func (g *membership) await(w *Worker, phase uint64, next int, last func(int)) {
-	for t := w.watch(); g.phase() == phase&phaseMask; t.look() {
-		if w.pool.aborting.Load() {
-			panic(errAborted)
-		}
-		if t.waited() < leaveAfter {
-			continue
-		}
-		for i := range g.members {
-			m := &g.members[i]
-			word := m.word.Load()
-			if idle(word, phase) && w.pool.leave(m, word, phase) {
-				g.count(phase, 1, 0, next, last)
-			}
-		}
-	}
-}
-
 // idle reports whether a member that has not arrived after the phase holds no chunk of it.
 func idle(word, phase uint64) bool {
 	return placeOf(word) == placeSpent && phaseOf(word) == phase&phaseMask || word == placeWaiting.in(phase-1)
-}
-
-// leave marks a member with the given word as out. It reports false if the word has changed.
-func (p *Pool) leave(m *member, word, phase uint64) bool {
-	p.away.Add(1)
-	if !m.word.CompareAndSwap(word, placeOut.in(phase)) {
-		p.away.Add(-1)
-		return false
-	}
-	p.pending.Add(-1)
-	return true
-}
-
-// last is called by a worker that found no chunk left in its list. It waits until no other worker
-// holds one. If a worker has held a chunk for too long, last reclaims it, and the caller computes
-// it; ok reports that.
-func (g *membership) last(w *Worker) (chunk int, ok bool) {
-	phase, self := w.tag>>localBits, &g.members[w.id]
-	spent, busy := w.at(placeSpent), w.at(placeBusy)
-	self.word.Store(spent)
-	w.pool.losses.strike(w)
-	for t := w.watch(); ; t.look() {
-		if w.pool.aborting.Load() {
-			panic(errAborted)
-		}
-		held, late := g.held(w, phase, &t)
-		if late == nil {
-			if held {
-				continue
-			}
-			if !self.word.CompareAndSwap(spent, busy) {
-				panic(errLeft)
-			}
-			return 0, false
-		}
-		if !self.word.CompareAndSwap(spent, busy) { // first: the worker that reclaims must not be left out meanwhile
-			panic(errLeft)
-		}
-		if word := late.word.Load(); word&^chunkMask == w.at(placeOffered) && w.pool.leave(late, word, phase) {
-			g.count(phase, 1, 0, -1, nil)
-			g.taken(phase)
-			w.taken++
-			return int(word & chunkMask), true
-		}
-		self.word.Store(spent)
-	}
-}
-
-// held reports whether other workers hold chunks of the worker's list, and returns one that has
-// held its chunk for too long, or nil.
-func (g *membership) held(w *Worker, phase uint64, t *watch) (held bool, late *member) {
-	for i := range g.members {
-		if i == w.id {
-			continue
-		}
-		m := &g.members[i]
-		word := m.word.Load()
-		if phaseOf(word) != phase&phaseMask || listOf(word) != uint64(w.list) {
-			continue
-		}
-		switch placeOf(word) {
-		case placeBusy:
-			held = true
-		case placeOffered:
-			held = true
-			if t.now-time.Duration(m.since.Load()) > w.patience(g.tries(phase)) {
-				return true, m
-			}
-		}
-	}
-	return held, nil
 }

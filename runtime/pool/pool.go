@@ -2,8 +2,6 @@ package pool
 
 import (
 	"errors"
-	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,28 +9,6 @@ import (
 
 	"sandwich/runtime/pool/internal/sys"
 )
-
-// defaultSpin is how long a waiting worker spins before it sleeps if Options.Spin is zero.
-const defaultSpin = 50 * time.Microsecond
-
-// NoSpin as Options.Spin makes waiting workers sleep at once, for emulated and oversubscribed
-// machines.
-const NoSpin time.Duration = -1
-
-// ErrClosed is the value with which Run, Lead and the setters panic or fail after Close.
-var ErrClosed = errors.New("the worker pool is closed")
-
-// Options configure New. The zero value is an unpinned pool with the default spin limit.
-type Options struct {
-	Spin time.Duration // longest spin of a waiting worker; 0 means defaultSpin, negative (NoSpin) none
-	Pin  bool          // bind worker i to PU pus[i]; ignored, as Note reports, if the system cannot
-	// Class of each worker, which only callers interpret (exec: the worker kind); nil: class 0 for
-	// all.
-	Class []int
-	// Slow throttles workers to test the division of work: after each chunk a worker waits until
-	// the chunk has taken 1/Slow of its time. 0 or nil: no throttling.
-	Slow []float64
-}
 
 // Pool is a set of worker threads. Its methods may be called from any goroutine outside the
 // functions that the pool runs. Calls that run or reconfigure are serialized.
@@ -80,154 +56,124 @@ type Pool struct {
 	failure  failure
 }
 
-const cacheLine = 128 // two 64-byte lines: adjacent lines are fetched in pairs
+// NoSpin as Options.Spin makes waiting workers sleep at once, for emulated and oversubscribed
+// machines.
+const NoSpin time.Duration = -1
 
-// New starts one worker per entry of pus. With o.Pin it binds worker i to PU pus[i] and reads the
-// binding back. A PU may appear more than once; workers then never spin, nor do they if there are
-// more of them than CPUs that this process may use. GOMAXPROCS becomes len(pus)+2, and never less
-// than an earlier pool needed, so that two goroutines can run while all workers spin. Errors name
-// the PU that cannot be used and those that can.
-func New(pus []int, o Options) (*Pool, error) {
-	if len(pus) == 0 {
-		return nil, errors.New("a worker pool needs at least one PU")
-	}
-	if o.Class != nil && len(o.Class) != len(pus) {
-		return nil, fmt.Errorf("%d worker classes were given for %d PUs; give one for each", len(o.Class), len(pus))
-	}
-	allowed, err := sys.AllowedPUs()
-	if err != nil {
-		return nil, fmt.Errorf("reading the affinity mask of this process: %w", err)
-	}
-	p := &Pool{pus: slices.Clone(pus), begin: time.Now(), tag: nextGlobal(0)}
-	if p.losses, err = readLosses(); err != nil {
-		return nil, err
-	}
-	if o.Pin {
-		if err := checkPUs(pus, allowed); err != nil {
-			return nil, err
-		}
-		p.pinned = sys.AffinitySupported
-		if !p.pinned {
-			p.note = "workers are not pinned: " + runtime.GOOS + " has no affinity calls"
-		}
-	}
-	spin, callerSpin := spinLimits(pus, len(allowed), o.Spin)
-	p.caller.init(p, callerSpin)
-	p.leader.p = p
-	reserveProcs(len(pus) + 2)
-	for i := range pus {
-		w := &Worker{index: i}
-		w.pu.Store(int64(pus[i]))
-		if o.Class != nil {
-			w.class = o.Class[i]
-		}
-		if o.Slow != nil {
-			w.slow = o.Slow[i]
-		}
-		w.waiter.init(p, spin)
-		p.workers = append(p.workers, w)
-		p.all = append(p.all, i)
-	}
-	if err := p.startWorkers(); err != nil {
-		return nil, err
-	}
-	if err := p.setGroups(nil); err != nil {
-		return nil, err
-	}
-	p.adopt(p.newTeam(p.all))
-	return p, nil
+// ErrClosed is the value with which Run, Lead and the setters panic or fail after Close.
+var ErrClosed = errors.New("the worker pool is closed")
+
+// Bits of Pool.pending above the number of workers that are in the run.
+const (
+	pendingMask = 1<<32 - 1
+	runOpen     = 1 << 32 // workers may join and leave the run
+	runFinished = 1 << 33 // a worker reached the end
+)
+
+// Worker is a thread of the pool as the function of a run sees it. It is valid only inside that
+// function and on its goroutine.
+type Worker struct {
+	waiter
+	index int
+	class int
+	slow  float64       // Options.Slow
+	lap   time.Duration // start of the chunk if slow; 0 between loops
+
+	team     *team
+	id       int
+	layout   *layout
+	thread   atomic.Int64 // system's number of the thread
+	group    *Group
+	rank     int
+	tag      uint64 // barrier phase, see Counter
+	step     int    // at which it rejoined the run, or -1
+	skip     int    // barriers of that step that the team has passed already
+	tolerant bool   // member of a team in preemption-tolerant mode; the pool may be in another run already
+	list     uint8  // list of which it may have a chunk in preemption-tolerant mode
+	ended    uint64 // last run whose end it reached
+	doubts   uint64 // value of Pool.doubts at the last check
+
+	// In preemption-tolerant mode: number and start of the chunk at hand, whether it is private,
+	// and the phase and the longest chunk in it.
+	chunk   uint64
+	since   time.Duration
+	private bool
+	timing  uint64
+	longest time.Duration
+	strikes uint64 // points of simulated losses
+
+	run     uint64        // number of the run
+	started time.Duration // start of the run on this worker, if Pool.timed
+
+	_        [cacheLine]byte
+	commands sys.Event // counts the commands to this worker
+	cmd      atomic.Int32
+	_        [cacheLine]byte
+
+	seen struct{ barriers, parks, backoffs, taken, left, offered atomic.Uint64 } // read by Stats
 }
 
-// checkPUs returns an error for a PU that this process may not use.
-func checkPUs(pus, allowed []int) error {
-	if !sys.AffinitySupported {
-		return nil
-	}
-	for _, pu := range pus {
-		if !slices.Contains(allowed, pu) {
-			return fmt.Errorf("PU %d is not among the PUs this process may use (%s); choose from those or widen "+
-				"its cpuset", pu, sys.FormatSet(allowed))
-		}
-	}
-	return nil
+// waiter is the wait policy of one thread: spin up to a limit, then sleep in the kernel. A thread
+// that loses its CPU while it spins sleeps at once for some time: another thread needs that CPU,
+// perhaps the worker that it waits for, and the scheduler prefers a thread that slept. The loss
+// shows as a gap in the clock and is confirmed by the count of involuntary context switches. Only
+// the owner uses the plain fields.
+type waiter struct {
+	pool    *Pool
+	limit   atomic.Int64 // longest spin in nanoseconds; SetActive lowers it to 0 while the worker is not needed
+	spin    time.Duration
+	pu      atomic.Int64 // that a worker is bound to, or would be
+	nivcsw  int64        // involuntary context switches at the last check
+	delay   sys.Delay
+	steal   sys.Steal
+	backing bool // in a period without spinning, until calm
+	calm    time.Duration
+	backoff time.Duration // length of the current or last period
+
+	parked    time.Duration // when it last went to sleep
+	waitedCPU time.Duration // value of delay at the last check
+	noted     time.Duration // time of the last call of lost
+	losing    time.Duration // losses that have not drained away
+	riskUntil time.Duration // until when it is at risk
+
+	// Published by Worker.publish.
+	barriers, parks, backoffs, taken, left, offered uint64
 }
 
-// spinLimits returns the spin limits of the workers and of the goroutine that waits in Run.
-// Spinning on a CPU that another worker needs delays that worker, so a pool with more workers than
-// CPUs never spins, and the caller spins only if a CPU is left for it.
-func spinLimits(pus []int, allowed int, asked time.Duration) (worker, caller time.Duration) {
-	spin := asked
-	switch {
-	case spin == 0:
-		spin = defaultSpin
-	case spin < 0:
-		spin = 0
-	}
-	unique := slices.Clone(pus)
-	slices.Sort(unique)
-	unique = slices.Compact(unique)
-	if len(unique) < len(pus) || len(pus) > allowed {
-		return 0, 0
-	}
-	if allowed > len(unique) {
-		return spin, spin
-	}
-	return spin, 0
+// Leader is the right to run and reconfigure the pool from worker 0's own thread. It is valid only
+// inside the function given to Lead and on its goroutine.
+type Leader struct {
+	p      *Pool
+	fn     func(*Leader)
+	failed *Panic // why fn did not return
+	done   sync.WaitGroup
 }
 
-var procs struct {
-	sync.Mutex
-	reserved int
-}
+// command is what a worker must do.
+type command int32
 
-// reserveProcs sets GOMAXPROCS to n; a later pool can only raise it. An explicit value also ends
-// Go's own updates of it, each of which stops the world.
-func reserveProcs(n int) {
-	procs.Lock()
-	defer procs.Unlock()
-	if n > procs.reserved {
-		procs.reserved = n
-		runtime.GOMAXPROCS(n)
-	}
-}
+const (
+	cmdNone command = iota
+	cmdRun
+	cmdJoin
+	cmdLead
+	cmdExit
+)
 
-// startWorkers starts the goroutines and waits until each is bound. After an error none is left.
-func (p *Pool) startWorkers() error {
-	ready := make(chan error, len(p.workers))
-	p.exited.Add(len(p.workers))
-	for _, w := range p.workers {
-		go w.start(ready)
+// atRisk reports whether the next run that may be preemption-tolerant starts in that mode.
+func (p *Pool) atRisk() bool {
+	if p.losses != nil {
+		return !p.losses.late(p.runs)
 	}
-	var first error
-	for range p.workers {
-		if err := <-ready; err != nil && first == nil {
-			first = err
-		}
+	until := p.risk.Load()
+	if until == 0 {
+		return false
 	}
-	if first != nil {
-		p.dismiss()
-		return first
+	if p.now() < time.Duration(until) {
+		return true
 	}
-	return nil
-}
-
-// dismiss makes every worker leave its loop and waits for it.
-func (p *Pool) dismiss() {
-	p.closed = true
-	for _, w := range p.workers {
-		w.ring(cmdExit)
-	}
-	p.exited.Wait()
-}
-
-// Close ends the workers and waits for them and for a Run or Lead in progress. A second call does
-// nothing.
-func (p *Pool) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.dismiss()
-	}
+	p.risk.CompareAndSwap(until, 0)
+	return false
 }
 
 // Size returns the number of workers, active or not.

@@ -1,66 +1,10 @@
 package pool
 
 import (
-	"errors"
-	"fmt"
-	"runtime/debug"
-	"sync"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
-
-// errAborted unwinds the workers of a run in which another worker failed.
-var errAborted = errors.New("another worker of the run failed")
-
-// Panic is the value with which Run, Lead and Leader.Run panic if the function panicked on a
-// worker. The pool stays usable.
-type Panic struct {
-	Value  any    // what the function panicked with; of several workers, the first one's
-	Worker int    // index of the worker
-	PU     int    // where it runs
-	Stack  []byte // its stack at the time
-}
-
-// Error returns the worker, the value and the stack.
-func (e *Panic) Error() string {
-	return fmt.Sprintf("panic on worker %d (PU %d): %v\n\n%s", e.Worker, e.PU, e.Value, e.Stack)
-}
-
-// Unwrap returns the value if it is an error.
-func (e *Panic) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-// newPanic describes the result of recover; nil means that the goroutine is ending.
-func (w *Worker) newPanic(value any) *Panic {
-	if value == nil {
-		value = errors.New("the function ended its goroutine with runtime.Goexit")
-	}
-	return &Panic{Value: value, Worker: w.index, PU: w.PU(), Stack: debug.Stack()}
-}
-
-// failure keeps the first panic of a run.
-type failure struct {
-	mu    sync.Mutex
-	first *Panic
-}
-
-func (f *failure) set(e *Panic) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.first == nil {
-		f.first = e
-	}
-}
-
-// take returns the first panic and forgets it.
-func (f *failure) take() *Panic {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e := f.first
-	f.first = nil
-	return e
-}
 
 // Run executes fn on every active worker at once and returns when all have returned. It allocates
 // nothing. If fn panics on a worker, the others are released from their barriers, and Run panics
@@ -157,4 +101,184 @@ func (p *Pool) settle(began time.Duration) *Panic {
 	p.team.reset()
 	p.aborting.Store(false)
 	return p.failure.take()
+}
+
+// timeSwitch records the first run after a switch: the time of SetActive plus the time from the
+// dispatch of the run, which began at the given time, to its start on the last worker.
+func (p *Pool) timeSwitch(began time.Duration) {
+	p.timed = false
+	var last time.Duration
+	for _, index := range p.team.active {
+		last = max(last, p.workers[index].started-began)
+	}
+	s := &p.switches
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring[s.timed%switchHistory] = s.span + last
+	s.timed++
+}
+
+// RunTolerant is Run of a function that can continue without some workers. If workers have recently
+// lost their CPUs, the run is in preemption-tolerant mode: the team continues without descheduled
+// workers and reclaims their chunks. Otherwise it is Run. The function must meet these conditions:
+//
+//   - All work is in loops of Next; no work is assigned to a worker by its number.
+//   - While Tolerant reports true, all workers run the same loops: local barriers are those of the
+//     team, and all workers pass the same number of them. What groups would do at the same time
+//     becomes loops of one phase over counters of different lists.
+//   - It passes barriers with BarrierTo before steps at which a worker can rejoin, and after
+//     Resumed it starts with that step. For the earlier part of the step Next returns nothing and
+//     barriers return at once.
+//   - If Private reports true, a chunk may be computed into the worker's private buffer between
+//     Offer and Commit. Meanwhile the worker reads nothing else that may change.
+func (p *Pool) RunTolerant(fn func(w *Worker)) { p.run(fn, true) }
+
+// join makes the worker a member of the run in progress, in its current phase. It reports false if
+// no run accepts workers or needs this one.
+func (w *Worker) join() bool {
+	p := w.pool
+	for {
+		n := p.pending.Load()
+		if n&runOpen == 0 {
+			return false
+		}
+		if p.pending.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
+	if p.team.idOf[w.index] < 0 || w.ended == p.runs {
+		w.finish(false)
+		return false
+	}
+	w.enter()
+	g := &w.team.membership
+	self := &g.members[w.id]
+	for t := w.watch(); ; t.look() {
+		if p.aborting.Load() {
+			w.finish(false)
+			return false
+		}
+		word := g.word.Load()
+		if word>>memberBits&memberMask == 0 { // the worker that left this one out has not counted it yet
+			continue
+		}
+		phase := word >> memberShift
+		at := &g.at[phase&1]
+		number, first := at.number.Load(), at.first.Load()
+		self.word.Store(placeBusy.in(phase))
+		if g.word.CompareAndSwap(word, word-outOne) {
+			w.tag, w.step, w.skip, w.tolerant = phase<<localBits, int(number), int(phase-first), true
+			w.list = 0
+			return true
+		}
+		self.word.Store(placeOut.in(phase))
+	}
+}
+
+// attempt runs fn until it ends or the worker is left out.
+func (w *Worker) attempt(fn func(*Worker)) (left bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			value := recover()
+			if value == errLeft || !w.stay() {
+				left = true
+				w.cameBack()
+				return
+			}
+			w.fail(value)
+		}
+		w.publish()
+		w.ended = w.run
+		w.finish(true)
+	}()
+	fn(w)
+	returned = true
+	return false
+}
+
+// stay makes sure that no other worker leaves this one out from now on. It reports false if one
+// has: whatever failed here, its result is not needed.
+func (w *Worker) stay() bool {
+	for w.tolerant {
+		m := &w.team.membership.members[w.id]
+		word := m.word.Load()
+		if placeOf(word) == placeOut {
+			return false
+		}
+		if m.word.CompareAndSwap(word, placeBusy.in(phaseOf(word))) {
+			break
+		}
+	}
+	return true
+}
+
+// cameBack is called by a worker that was left out. From here on it uses nothing of the run.
+func (w *Worker) cameBack() {
+	w.left++
+	w.publish()
+	w.suspect(w.pool.now(), 0)
+	w.pool.away.Add(-1)
+}
+
+// finish counts the worker out of the run. end: it reached the end of the run.
+func (w *Worker) finish(end bool) {
+	p := w.pool
+	if end && p.pending.Load()&runOpen != 0 {
+		p.pending.Or(runFinished)
+	}
+	if p.pending.Add(-1)&pendingMask == 0 {
+		p.done.Advance()
+	}
+}
+
+// over reports whether the run has ended, and closes it to workers that come later.
+func (p *Pool) over() bool {
+	n := p.pending.Load()
+	if n&runOpen == 0 {
+		return n == 0
+	}
+	return n == runOpen|runFinished && p.pending.CompareAndSwap(n, 0)
+}
+
+// await returns when the run has ended. In preemption-tolerant mode the run ends without workers
+// that are descheduled after its last barrier.
+func (p *Pool) await(t *waiter) {
+	for {
+		old := p.done.Load()
+		if p.over() {
+			return
+		}
+		if p.pending.Load()&runOpen == 0 {
+			t.wait(&p.done, old)
+		} else {
+			p.endWithout(t)
+		}
+	}
+}
+
+// endWithout waits a little, and leaves out workers that arrived at the last barrier and did not
+// pass it.
+func (p *Pool) endWithout(t *waiter) {
+	g := &p.team.membership
+	for s := newWatch(t); p.pending.Load()&pendingMask != 0 || p.pending.Load()&runFinished == 0; s.look() {
+		if s.waited() < leaveAfter || p.pending.Load()&runFinished == 0 {
+			continue
+		}
+		phase := g.phase()
+		for i := range g.members {
+			m := &g.members[i]
+			if word := m.word.Load(); word == placeWaiting.in(phase-1) && p.leave(m, word, phase) {
+				g.count(phase, 1, 0, -1, nil)
+			}
+		}
+	}
+}
+
+// Gather returns when no worker still works for a run that ended without it. Call it before freeing
+// memory that such a worker may read.
+func (p *Pool) Gather() {
+	for p.away.Load() > 0 {
+		sys.Nap(nap0)
+	}
 }

@@ -1,24 +1,11 @@
 package pool
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 )
-
-const switchHistory = 256 // latest switches whose durations Stats returns
-
-// switchRecord counts hot switches. Its lock is separate from the pool's, so that metrics can be
-// read during a run.
-type switchRecord struct {
-	mu     sync.Mutex
-	count  uint64
-	ring   [switchHistory]time.Duration
-	timed  uint64 // durations ever put into ring
-	active []int
-	span   time.Duration // what SetActive took of the switch under way
-}
 
 // SetActive chooses the workers (indices) that take part from the next run on; nil means all. Their
 // IDs follow the order of the list. The other workers sleep at once and runs do not wake them; the
@@ -72,56 +59,6 @@ func (p *Pool) adopt(t *team) {
 	p.switches.active = t.active
 }
 
-// timeSwitch records the first run after a switch: the time of SetActive plus the time from the
-// dispatch of the run, which began at the given time, to its start on the last worker.
-func (p *Pool) timeSwitch(began time.Duration) {
-	p.timed = false
-	var last time.Duration
-	for _, index := range p.team.active {
-		last = max(last, p.workers[index].started-began)
-	}
-	s := &p.switches
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ring[s.timed%switchHistory] = s.span + last
-	s.timed++
-}
-
-// Stats is what the pool has counted since it was made. Counts of workers are as of the end of
-// their last run.
-type Stats struct {
-	Switches uint64 // changes of the active set
-	// Durations of the latest switches, oldest first: SetActive plus dispatch to the start of the
-	// last worker.
-	Durations []time.Duration
-	Active    []int         // workers of the present set
-	AtRisk    bool          // the next run that may be preemption-tolerant starts in that mode
-	Workers   []WorkerStats // by worker index
-}
-
-// WorkerStats are the counts of one worker.
-type WorkerStats struct {
-	Barriers uint64 // barriers passed
-	Parks    uint64 // sleeps in the kernel after the spin limit
-	Backoffs uint64 // periods without spinning after the kernel gave its CPU to another thread
-	Taken    uint64 // chunks reclaimed from a descheduled worker
-	Left     uint64 // times it was left out of a run after it lost its CPU
-	Private  uint64 // chunks computed into its private buffer
-}
-
-// Total returns the sums over all workers.
-func (s *Stats) Total() (all WorkerStats) {
-	for _, w := range s.Workers {
-		all.Barriers += w.Barriers
-		all.Parks += w.Parks
-		all.Backoffs += w.Backoffs
-		all.Taken += w.Taken
-		all.Left += w.Left
-		all.Private += w.Private
-	}
-	return all
-}
-
 // Stats may be called at any time, also during a run.
 func (p *Pool) Stats() Stats {
 	var out Stats
@@ -139,4 +76,91 @@ func (p *Pool) Stats() Stats {
 		out.Durations = append(out.Durations, s.ring[i%switchHistory])
 	}
 	return out
+}
+
+// findTeam returns the team of the given worker indices, and makes it if the set was never active.
+func (p *Pool) findTeam(active []int) (*team, error) {
+	for _, t := range p.teams {
+		if slices.Equal(t.active, active) {
+			return t, nil
+		}
+	}
+	if len(active) == 0 {
+		return nil, errors.New("at least one is needed")
+	}
+	if err := p.checkIndices(active...); err != nil {
+		return nil, err
+	}
+	return p.newTeam(active), nil
+}
+
+// newTeam makes the team of the given worker indices, whose order gives the IDs.
+func (p *Pool) newTeam(active []int) *team {
+	t := &team{active: slices.Clone(active), idOf: make([]int32, len(p.workers)), barrier: newBarrier(len(active))}
+	t.membership.members = make([]member, len(active))
+	for i := range t.idOf {
+		t.idOf[i] = -1
+	}
+	for id, index := range active {
+		t.idOf[index] = int32(id)
+	}
+	for _, g := range p.groupings {
+		t.layouts = append(t.layouts, t.apply(g))
+	}
+	p.teams = append(p.teams, t)
+	return t
+}
+
+// checkIndices returns an error for an index that is out of range or repeated.
+func (p *Pool) checkIndices(indices ...int) error {
+	seen := make([]bool, len(p.workers))
+	for _, i := range indices {
+		if i < 0 || i >= len(p.workers) {
+			return fmt.Errorf("worker %d does not exist: the pool has workers 0 to %d", i, len(p.workers)-1)
+		}
+		if seen[i] {
+			return fmt.Errorf("worker %d is named twice", i)
+		}
+		seen[i] = true
+	}
+	return nil
+}
+
+// NewGrouping prepares a division of the workers for Worker.Use: groups of worker indices, each
+// worker in at most one. Equal divisions share one value. It must not be called inside a Run or
+// Lead.
+func (p *Pool) NewGrouping(groups [][]int) (*Grouping, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newGrouping(groups)
+}
+
+func (p *Pool) newGrouping(groups [][]int) (*Grouping, error) {
+	if err := p.checkIndices(slices.Concat(groups...)...); err != nil {
+		return nil, fmt.Errorf("worker groups: %w", err)
+	}
+	for _, g := range p.groupings {
+		if slices.EqualFunc(g.groups, groups, slices.Equal) {
+			return g, nil
+		}
+	}
+	g := &Grouping{id: len(p.groupings)}
+	for _, members := range groups {
+		g.groups = append(g.groups, slices.Clone(members))
+	}
+	p.groupings = append(p.groupings, g)
+	for _, t := range p.teams {
+		t.layouts = append(t.layouts, t.apply(g))
+	}
+	return g, nil
+}
+
+// setGroups sets the division with which every following run starts; nil means one group of all
+// workers.
+func (p *Pool) setGroups(groups [][]int) error {
+	g, err := p.newGrouping(groups)
+	if err == nil {
+		p.grouping = g
+	}
+	return err
 }

@@ -1,10 +1,31 @@
 package pool
 
 import (
-	"sync/atomic"
 	"time"
 
 	"sandwich/runtime/pool/internal/sys"
+)
+
+const (
+	// Preemption-tolerant mode costs a few percent, so it starts only after a worker has lost more
+	// than that for some time: losses drain away at one part in lossDrain of the time, and the rest
+	// must reach lossMost.
+	lossGap   = 500 * time.Microsecond // length of a chunk or a wait after which the kernel is asked
+	lossDrain = 16
+	lossMost  = 10 * time.Millisecond
+	riskSpan  = time.Second // how long a worker is at risk after its losses reached lossMost
+
+	leaveAfter = 20 * time.Microsecond // how long a barrier waits for workers without chunks
+
+	// Bounds of the time for which another worker may hold a chunk: twice the longest chunk of the
+	// waiting worker in the phase.
+	leastPatience   = 30 * time.Microsecond
+	mostPatience    = 10 * time.Millisecond
+	mostDoubled     = 12
+	unknownPatience = 200 * time.Microsecond
+
+	tolerantSpin = 200 * time.Microsecond // after which a worker in preemption-tolerant mode sleeps briefly
+	nap0         = 20 * time.Microsecond
 )
 
 const (
@@ -15,31 +36,70 @@ const (
 	maxBackoff = 8 * time.Millisecond
 )
 
-// waiter is the wait policy of one thread: spin up to a limit, then sleep in the kernel. A thread
-// that loses its CPU while it spins sleeps at once for some time: another thread needs that CPU,
-// perhaps the worker that it waits for, and the scheduler prefers a thread that slept. The loss
-// shows as a gap in the clock and is confirmed by the count of involuntary context switches. Only
-// the owner uses the plain fields.
-type waiter struct {
-	pool    *Pool
-	limit   atomic.Int64 // longest spin in nanoseconds; SetActive lowers it to 0 while the worker is not needed
-	spin    time.Duration
-	pu      atomic.Int64 // that a worker is bound to, or would be
-	nivcsw  int64        // involuntary context switches at the last check
-	delay   sys.Delay
-	steal   sys.Steal
-	backing bool // in a period without spinning, until calm
-	calm    time.Duration
-	backoff time.Duration // length of the current or last period
+// suspect asks the kernel how long the thread waited for its CPU since the last check, and how much
+// time a hypervisor took from the CPU, which no wait shows. Without an account of waits, the gap in
+// the clock counts instead.
+func (t *waiter) suspect(now, gap time.Duration) {
+	t.steal.Follow(int(t.pu.Load()))
+	stolen := t.steal.Since(now)
+	if waited, ok := t.delay.Read(); ok {
+		gap, t.waitedCPU = waited-t.waitedCPU+stolen, waited
+	}
+	t.lost(now, max(gap, stolen))
+}
 
-	parked    time.Duration // when it last went to sleep
-	waitedCPU time.Duration // value of delay at the last check
-	noted     time.Duration // time of the last call of lost
-	losing    time.Duration // losses that have not drained away
-	riskUntil time.Duration // until when it is at risk
+// interrupted reports whether the kernel gave the thread's CPU to another one since the last check.
+func (t *waiter) interrupted() bool {
+	n := sys.InvoluntarySwitches()
+	rose := n > t.nivcsw
+	t.nivcsw = n
+	return rose
+}
 
-	// Published by Worker.publish.
-	barriers, parks, backoffs, taken, left, offered uint64
+// lost adds the time for which the thread lost its CPU since the last call. A part of the elapsed
+// time drains away, for what a machine takes by itself; beyond lossMost the thread is at risk.
+func (t *waiter) lost(now, gap time.Duration) {
+	if t.spin == 0 {
+		return // more workers than PUs
+	}
+	t.losing = max(0, t.losing+gap-(now-t.noted)/lossDrain)
+	t.noted = now
+	if t.losing > lossMost {
+		t.losing = lossMost
+		t.riskUntil = now + riskSpan
+		t.pool.risk.Store(int64(t.riskUntil))
+	}
+}
+
+// watch is the wait in preemption-tolerant mode: it spins, and sleeps briefly after some time.
+type watch struct {
+	w          *waiter
+	began, now time.Duration
+	looks      int
+}
+
+func (t *waiter) watch() watch { return newWatch(t) }
+
+func newWatch(t *waiter) watch {
+	now := t.pool.now()
+	return watch{w: t, began: now, now: now}
+}
+
+// waited returns how long it has waited.
+func (s *watch) waited() time.Duration { return s.now - s.began }
+
+// look is called between two checks of the condition.
+func (s *watch) look() {
+	sys.Pause(1)
+	if s.looks++; s.looks%clockSpins != 0 {
+		return
+	}
+	s.now = s.w.pool.now()
+	if s.waited() > tolerantSpin || s.w.spin == 0 {
+		s.w.parks++
+		sys.Nap(nap0)
+		s.now = s.w.pool.now()
+	}
 }
 
 func (t *waiter) init(p *Pool, spin time.Duration) {
