@@ -11,11 +11,49 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// BuildAll generates kernels for all specs together, which seals executable memory once. Each spec
-// must be valid and within the features of this host; otherwise BuildAll builds nothing and the
-// error names the first such spec. If executable memory is forbidden, and under the race detector,
-// the kernels are plain Go.
+// BuildAll returns the kernels of all specs, which may repeat. It generates those that the process
+// does not have yet together, which seals executable memory once. Each spec must be valid and
+// within the features of this host; otherwise BuildAll builds nothing and the error names the first
+// such spec. If executable memory is forbidden, and under the race detector, the kernels are plain
+// Go. It is safe for concurrent use.
 func BuildAll(specs []Spec) ([]*Kernel, error) {
+	built.Lock()
+	defer built.Unlock()
+	var missing []Spec
+	for _, s := range specs {
+		if built.kernels[s] == nil {
+			missing = append(missing, s)
+		}
+	}
+	fresh, err := buildMissing(missing)
+	if err != nil {
+		return nil, err
+	}
+	if built.kernels == nil {
+		built.kernels = map[Spec]*Kernel{}
+	}
+	for i, s := range missing {
+		built.kernels[s] = fresh[i]
+	}
+	out := make([]*Kernel, len(specs))
+	for i, s := range specs {
+		out[i] = built.kernels[s]
+	}
+	return out, nil
+}
+
+// built holds every kernel of the process, since executable memory is never freed, and the tile
+// functions of the kernels. A tile function is stored by its spec with the MR and NR of the tile,
+// or by the spec whose code serves it (Spec.Code): kernels that differ only in size share their
+// tails.
+var built struct {
+	sync.Mutex
+	kernels map[Spec]*Kernel
+	tiles   map[Spec]jit.Func
+}
+
+// buildMissing builds kernels. The caller holds built.
+func buildMissing(specs []Spec) ([]*Kernel, error) {
 	for _, s := range specs {
 		if err := s.Validate(); err != nil {
 			return nil, err
@@ -31,8 +69,6 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	if jit.Race {
 		return out, nil
 	}
-	tileCache.Lock()
-	defer tileCache.Unlock()
 	if err := loadTiles(specs); err != nil {
 		if errors.Is(err, jit.ErrNoExec) {
 			return out, nil
@@ -61,7 +97,7 @@ func loadTiles(specs []Spec) error {
 		}
 		_ = s.EachTile(func(t Spec) error {
 			code := t.Code()
-			if _, have := tileCache.funcs[code]; !have && !seen[code] {
+			if _, have := built.tiles[code]; !have && !seen[code] {
 				seen[code] = true
 				missing = append(missing, code)
 			}
@@ -79,11 +115,11 @@ func loadTiles(specs []Spec) error {
 	if err != nil {
 		return err
 	}
-	if tileCache.funcs == nil {
-		tileCache.funcs = map[Spec]jit.Func{}
+	if built.tiles == nil {
+		built.tiles = map[Spec]jit.Func{}
 	}
 	for i, t := range missing {
-		tileCache.funcs[t] = funcs[i]
+		built.tiles[t] = funcs[i]
 	}
 	return nil
 }
@@ -118,7 +154,7 @@ func cachedTiles(s Spec) []jit.Func {
 	}
 	var out []jit.Func
 	_ = s.EachTile(func(t Spec) error {
-		out = append(out, tileCache.funcs[t.Code()])
+		out = append(out, built.tiles[t.Code()])
 		return nil
 	})
 	return out
@@ -131,11 +167,4 @@ func Build(s Spec) (*Kernel, error) {
 		return nil, err
 	}
 	return ks[0], nil
-}
-
-// tileCache holds every tile function of the process by its spec with the MR and NR of the tile, or
-// the spec whose code serves it (Spec.Code): kernels that differ only in size share their tails.
-var tileCache struct {
-	sync.Mutex
-	funcs map[Spec]jit.Func
 }

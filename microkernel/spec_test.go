@@ -190,6 +190,10 @@ func TestBuildShares(t *testing.T) {
 	if ks[0].tiles.Funcs[3] != ks[1].tiles.Funcs[3] || ks[0].tiles.Funcs[5] != ks[2].tiles.Funcs[5] {
 		t.Error("equal tiles are different functions")
 	}
+	again, err := Build(big)
+	if err != nil || again != ks[0] || ks[0] != ks[2] {
+		t.Errorf("BuildAll built kernel %s twice: %v", big, err)
+	}
 }
 
 func BenchmarkBuildAll(b *testing.B) {

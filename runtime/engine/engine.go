@@ -186,7 +186,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
-		buffer: sampling.NewBuffer(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
+		buffer: sampling.NewBuffer(r.assembly.Workers.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(),
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,

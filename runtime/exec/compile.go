@@ -34,7 +34,7 @@ func newExecutor(c executorConfig) (*Executor, error) {
 	e.attention = attention.NewOps(m, e.layers, context)
 	e.rowwise = rowwise.NewOps(m, c.Weights, e.attention.Ropes, c.Buffers.rows)
 	e.state = state.NewOps(m, c.States)
-	if err := c.Workers.Kernels.BuildPhase(c.Phase); err != nil {
+	if err := gemm.BuildPhase(c.Phase); err != nil {
 		return nil, err
 	}
 	if err := e.compileRanks(c); err != nil {
@@ -84,7 +84,7 @@ func (e *Executor) compileRanks(c executorConfig) error {
 func (e *Executor) compileGathers() {
 	e.partials = allreduce.Job{Width: e.model.Dims.Hidden, Partials: make([]allreduce.Matrix, len(e.ranks))}
 	e.after = make([]func(row0, row1 int), len(e.ops))
-	vec := e.kinds[0].Kernels.Vec
+	vec := e.kinds[0].Vec
 	for i := range e.ops {
 		if op := &e.model.Ops[i]; e.ops[i].Mode == tp.Gather {
 			e.after[i] = func(row0, row1 int) { e.rowwise.AddSummed(vec, op, row0, row1) }

@@ -159,7 +159,7 @@ func (e *Executor) groupOfRank(w *pool.Worker, r int) tp.Group {
 func (e *Executor) group(w *pool.Worker, r int, g tp.Group) tp.Group {
 	g.W, g.Rank, g.Shard, g.Acts = w, r, e.ranks[r].shard, &e.bufs.ranks[r]
 	g.Kind = w.Class()
-	g.Vec = e.kinds[g.Kind].Kernels.Vec
+	g.Vec = e.kinds[g.Kind].Vec
 	g.Scratch, g.Count = &e.scratch[w.Index()], e.ranks[r].counters
 	return g
 }

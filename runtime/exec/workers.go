@@ -33,8 +33,8 @@ func PlanWorkers(plan *plans.Plan) WorkerOptions {
 // Workers are the threads of a pool, the code that they run, and their groups if the model is
 // divided among ranks. Kernels can be timed on them without a model.
 type Workers struct {
-	Pool    *pool.Pool
-	Kernels *gemm.Kernels // of the main worker kind
+	Pool *pool.Pool
+	Vec  *microkernel.Vec // vector kernels of the main worker kind
 
 	kinds         []gemm.Kind // by pool.Worker.Class
 	heterogeneous bool        // products are timed and divided by throughput
@@ -44,14 +44,11 @@ type Workers struct {
 
 // NewWorkers builds the code and starts the threads. A host that cannot run the code is an error.
 func NewWorkers(o WorkerOptions) (*Workers, error) {
-	kernels, err := gemm.NewKernels(o.ISA, o.Plan)
+	kinds, err := gemm.NewKinds(o.ISA, o.Plan)
 	if err != nil {
 		return nil, err
 	}
-	w := &Workers{Kernels: kernels, ranks: o.Ranks}
-	if w.kinds, err = gemm.NewKinds(kernels, o.Plan); err != nil {
-		return nil, err
-	}
+	w := &Workers{Vec: kinds[0].Vec, kinds: kinds, ranks: o.Ranks}
 	return w.start(o.PUs, pool.Options{Pin: !o.Unpinned, Spin: o.Spin, Class: w.kindOf(o.PUs, o.Plan)})
 }
 
@@ -74,7 +71,7 @@ func (w *Workers) start(pus []int, o pool.Options) (_ *Workers, err error) {
 // Unbound starts as many workers with the same code and ranks that are not bound to PUs, to measure
 // the effect of binding.
 func (w *Workers) Unbound() (*Workers, error) {
-	free := &Workers{Kernels: w.Kernels, kinds: w.kinds, ranks: w.ranks}
+	free := &Workers{Vec: w.Vec, kinds: w.kinds, ranks: w.ranks}
 	return free.start(w.Pool.PUs(), pool.Options{Class: w.Pool.Classes()})
 }
 
@@ -123,7 +120,7 @@ func (w *Workers) kindOf(pus []int, plan *plans.Plan) []int {
 // vecsOf returns the vector kernels of each kind.
 func vecsOf(kinds []gemm.Kind) (vecs []*microkernel.Vec) {
 	for _, k := range kinds {
-		vecs = append(vecs, k.Kernels.Vec)
+		vecs = append(vecs, k.Vec)
 	}
 	return vecs
 }
@@ -131,7 +128,7 @@ func vecsOf(kinds []gemm.Kind) (vecs []*microkernel.Vec) {
 // isasOf returns the instruction set of the vector kernels of each kind.
 func isasOf(kinds []gemm.Kind) (isas []microkernel.ISA) {
 	for _, k := range kinds {
-		isas = append(isas, k.Kernels.Vec.ISA())
+		isas = append(isas, k.Vec.ISA())
 	}
 	return isas
 }

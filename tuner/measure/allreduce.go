@@ -97,7 +97,7 @@ func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader) ([][]float64, 
 
 // prepare makes the matrices. Each worker touches its share first.
 func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
-	b.vec = on.Kernels.Vec
+	b.vec = on.Vec
 	b.reduce = allreduce.New(on.Pool, []*microkernel.Vec{b.vec}, b.Ranks)
 	b.slots = make([]reduceSlot, len(b.PUs))
 	for rank := range b.Ranks {

@@ -73,7 +73,7 @@ func TimeAttention(ctx context.Context, o AttentionOptions, visit func(Attention
 	defer w.Close()
 	w.Pool.Lead(func(l *pool.Leader) {
 		b.lead = l
-		err = b.time(w.Kernels.Vec, visit)
+		err = b.time(w.Vec, visit)
 	})
 	return err
 }

@@ -50,7 +50,7 @@ func TimeHeterogeneousAttention(ctx context.Context, plan *plans.Plan, o Attenti
 	defer b.free()
 	return onWorkers(ProductOptions{Plan: plan}, func(w *exec.Workers, l *pool.Leader) error {
 		b.lead = l
-		b.kv.FillRandom(w.Kernels.Vec, b.Seed)
+		b.kv.FillRandom(w.Vec, b.Seed)
 		isas := []microkernel.ISA{plan.ISAOf("")}
 		for _, c := range plan.Classes {
 			isas = append(isas, c.ISA)

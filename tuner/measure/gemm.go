@@ -25,10 +25,10 @@ import (
 // Weights are as cold as in serving: calls cycle through panels of the size of the model's weights,
 // or of a size that evicts the last-level cache.
 type GemmBench struct {
-	ctx     context.Context
-	lead    *pool.Leader
-	kernels *gemm.Kernels
-	seed    uint64
+	ctx  context.Context
+	lead *pool.Leader
+	vec  *microkernel.Vec
+	seed uint64
 
 	weights *mem.Buffer // panels of the current weight shape, repeated
 	round   int         // bytes of weights through which calls cycle, without the padding of the last
@@ -76,7 +76,7 @@ const OutputCells = 24 << 20
 func NewGemmBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s GemmSize, seed uint64) (b *GemmBench,
 	err error) {
 	s.Ranks = max(1, s.Ranks)
-	b = &GemmBench{ctx: ctx, lead: lead, kernels: w.Kernels, seed: seed, round: s.Round, each: s.Spare,
+	b = &GemmBench{ctx: ctx, lead: lead, vec: w.Vec, seed: seed, round: s.Round, each: s.Spare,
 		next: make([]pool.Counter, s.Ranks), groups: s.Groups}
 	made := b
 	defer func() {
@@ -133,7 +133,7 @@ func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
 		return search.Sample{}, err
 	}
 	key := plans.WeightKey{N: t.Columns, K: t.Key.K, Type: t.Key.Type}
-	g, err := gemm.New(b.kernels, t.Schedule, key)
+	g, err := gemm.New(b.vec, t.Schedule, key)
 	if err != nil {
 		return search.Sample{}, fmt.Errorf("%w: %w", search.ErrUnfit, err)
 	}
@@ -305,7 +305,7 @@ func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 	x := b.input.Float32s()
 	stride, rows := mem.RowStride(k), tp.QuantizedRowBytes(c, k)
 	for r := range m {
-		b.kernels.Vec.QuantizeRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
+		b.vec.QuantizeRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
 	}
 	b.form, b.ready = c, m
 }

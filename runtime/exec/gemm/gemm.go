@@ -55,13 +55,13 @@ type Gemm struct {
 }
 
 // New compiles a schedule for a weight shape. It refuses slices that the weight layout does not
-// allow and kernels that this host cannot run.
-func New(k *Kernels, s plans.Schedule, key plans.WeightKey) (*Gemm, error) {
+// allow and kernels that this host cannot run. vec has the vector kernels of the workers.
+func New(vec *microkernel.Vec, s plans.Schedule, key plans.WeightKey) (*Gemm, error) {
 	t, err := microkernel.ParseWeightType(key.Type)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gemm{s: s, layout: microkernel.Layout{Type: t, N: key.N, K: key.K}, vec: k.Vec}
+	g := &Gemm{s: s, layout: microkernel.Layout{Type: t, N: key.N, K: key.K}, vec: vec}
 	if err := g.layout.Validate(); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func New(k *Kernels, s plans.Schedule, key plans.WeightKey) (*Gemm, error) {
 	if g.bk == 0 || g.bk > key.K {
 		g.bk = key.K
 	}
-	if g.kernel, err = k.Build(s.Kernel); err != nil {
+	if g.kernel, err = microkernel.Build(s.Kernel); err != nil {
 		return nil, err
 	}
 	if s.Widen {

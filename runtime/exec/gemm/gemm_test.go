@@ -189,7 +189,7 @@ func TestGemmSlices(t *testing.T) {
 		rounds = 1
 	}
 	for _, isa := range microkernel.Host().ISAs() {
-		kernels, err := NewKernels(isa, nil)
+		kernels, err := microkernel.NewVec(isa)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestGemmSlices(t *testing.T) {
 
 // TestGemmRefuses names schedules that would cut where nothing can be cut.
 func TestGemmRefuses(t *testing.T) {
-	kernels, err := NewKernels(microkernel.Go, nil)
+	kernels, err := microkernel.NewVec(microkernel.Go)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ import (
 
 // hostKernels returns the kernels of this host's widest instruction set, and the number of random
 // products of a test.
-func hostKernels(t *testing.T) (k *Kernels, isa microkernel.ISA, rounds int) {
+func hostKernels(t *testing.T) (k *microkernel.Vec, isa microkernel.ISA, rounds int) {
 	t.Helper()
 	isa = microkernel.Host().Best()
-	k, err := NewKernels(isa, nil)
+	k, err := microkernel.NewVec(isa)
 	if err != nil {
 		t.Fatal(err)
 	}

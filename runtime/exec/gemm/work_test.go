@@ -17,7 +17,7 @@ import (
 // TestSchemesGiveEqualBits checks that every polymerization scheme gives the bits of the oracle.
 func TestSchemesGiveEqualBits(t *testing.T) {
 	isa := microkernel.Host().Best()
-	kernels, err := NewKernels(isa, nil)
+	kernels, err := microkernel.NewVec(isa)
 	if err != nil {
 		t.Fatal(err)
 	}
