@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes amx-check build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build
+.PHONY: results lanes amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -18,8 +18,9 @@ build: ## the one static binary, at bin/sandwich
 run: build ## probe this machine, tune the embedded model within a minute, serve it on 127.0.0.1:8080
 	./$(BIN) run
 
+TESTFLAGS ?=
 test: ## unit, property, golden and command tests
-	$(GO) test ./...
+	$(GO) test $(TESTFLAGS) ./...
 
 TEST_L3 ?= 4 64 512
 test-caches: ## the tests as on machines with an L3 of each size in TEST_L3, in MiB
@@ -29,8 +30,10 @@ test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 
 	$(GO) vet -tags numa ./cmd/sandwich
 	$(GO) test -tags numa -run TestGuest -count=1 -timeout 30m -v ./cmd/sandwich
 
-check: fmt vet lint race arm64 ## what CI gates besides the tests
+check: gates ## the gates, and the tests of the rules of the module
 	$(GO) test -count=1 ./cmd/sandwich/internal/lint
+
+gates: fmt vet lint race arm64 ## what CI checks besides the tests
 
 fmt:
 	@out=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
@@ -41,15 +44,18 @@ vet:
 lint:
 	$(GO) tool staticcheck -tags numa ./...
 
-# Packages that start goroutines. sched and kvcache start none: the engine's tests run them under its locks.
-RACE_PACKAGES := ./runtime/pool ./runtime/engine ./runtime/server/...
+# Packages whose tests run several goroutines. sched and kvcache start none: the engine's tests run them under its
+# locks. The packages below server start none either, but conntable: the server's tests run them concurrently.
+# Kernels are plain Go in a race build, and slow. Tests that compare the bits of models are therefore skipped there if
+# other tests run the same threads (skipUnderRace in runtime/engine). -vet=off: make vet checks the same files.
+RACE_PACKAGES := ./cmd/sandwich/internal/asynclog ./runtime/pool ./runtime/engine ./runtime/server ./runtime/server/conntable
 race:
 ifeq ($(HAVE_CC),)
 	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"
 else
-	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
-	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/allreduce
-	CGO_ENABLED=1 $(GO) test -race -run HeterogeneousWorkers ./runtime/exec
+	CGO_ENABLED=1 $(GO) test -vet=off -race $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -run AllReduce ./runtime/allreduce
+	CGO_ENABLED=1 $(GO) test -vet=off -race -run HeterogeneousWorkers ./runtime/exec
 endif
 
 arm64: ## cross-build, and the kernel tests under qemu-user where it is installed

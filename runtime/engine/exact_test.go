@@ -112,15 +112,14 @@ func TestBitEqual(t *testing.T) {
 				}
 				o := heuristic.Options{Compute: compute, KV: c.kv, Threads: 1}
 				want := logitsAlone(t, file, o, 512)
-				for _, chunk := range []int{1, 7, 64} {
+				for _, chunk := range []int{1, 7} {
 					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
 				}
 				narrow := o
 				narrow.ISA = "avx2"
-				same(t, "avx2", want, logitsAlone(t, file, narrow, 512))
-				same(t, "avx2, chunk 7", want, logitsAlone(t, file, narrow, 7))
+				same(t, "avx2, chunk 64", want, logitsAlone(t, file, narrow, 64))
 				o.Threads = 2
-				same(t, "two threads", want, logitsAlone(t, file, o, 512))
+				same(t, "two threads, chunk 64", want, logitsAlone(t, file, o, 64))
 				same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))
 			})
 		}
@@ -185,7 +184,8 @@ func fourSteps(t *testing.T, line *Sequence, keep func(row int, logits []float32
 	}
 }
 
-// logitsInBatch decodes the prompt together with seven prompts of other contents and lengths.
+// logitsInBatch decodes the prompt together with n-1 prompts of other contents and lengths; n is
+// even.
 func logitsInBatch(t *testing.T, file *gguf.File, o heuristic.Options, n int) (out [][]float32) {
 	t.Helper()
 	const perSequence = 10 // blocks

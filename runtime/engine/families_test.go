@@ -47,6 +47,7 @@ func fileOf(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
 }
 
 // TestFamiliesBitEqual checks rule 6 for every family: chunks, threads, vector width and batches.
+// Batches are small: TestBitEqual checks products of more rows.
 func TestFamiliesBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for i, family := range synth.Families() {
@@ -60,13 +61,12 @@ func TestFamiliesBitEqual(t *testing.T) {
 			}
 			file := familyFile(t, family, typ)
 			want := logitsAlone(t, file, o, 512)
-			same(t, "chunk 7", want, logitsAlone(t, file, o, 7))
 			narrow := o
 			narrow.ISA = "avx2"
 			same(t, "avx2, chunk 64", want, logitsAlone(t, file, narrow, 64))
 			o.Threads = 2
-			same(t, "two threads", want, logitsAlone(t, file, o, 512))
-			same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))
+			same(t, "two threads, chunk 7", want, logitsAlone(t, file, o, 7))
+			same(t, "batch of 4", want, logitsInBatch(t, file, o, 4))
 		})
 	}
 }
