@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
@@ -125,3 +128,138 @@ func (m margin) steps(takes, bound time.Duration) int {
 
 // mostCuts is the limit of steps of one op.
 const mostCuts = 512
+
+// planOnDevice lists the ops of a forward on the device as its steps.
+func (c *lane) planOnDevice(act *sched.Action) {
+	p := &c.gate
+	p.quantum = act.Quantum
+	l := loadOf(&c.batch)
+	p.steps = p.steps[:0]
+	for i := range c.runner.Model.Ops {
+		p.steps = append(p.steps, plannedStep{op: i, of: 1, takes: c.costs.Op(act.Kind.Phase(), i, l)})
+	}
+}
+
+// prefillCosts returns the table that predicts prompts.
+func (e *Engine) prefillCosts() *cost.Table {
+	if d := &e.onDevice; d.device != nil {
+		return d.costs
+	}
+	return e.cores.costs
+}
+
+// divided is the state of a prompt that the device and the cores compute together. Engine.mu guards
+// its fields but enabled.
+type divided struct {
+	enabled   bool
+	balance   offload.Balance
+	wave      *offload.Wavefront // nil: none
+	predicted time.Duration      // of the cores' part
+	took      time.Duration      // of the cores' part and of the forwards in between
+}
+
+// divide starts a forward on the device and the cores together, if that is predicted to be faster
+// than the device alone. It reports whether it did. Forwards that may halt for others are not
+// divided.
+func (l *lanes) divide(act *sched.Action) bool {
+	c := &l.onDevice
+	c.onCores = false
+	if !l.enabled || act.Kind != sched.Prefill || act.Bound > 0 || act.Quantum > 0 || len(c.batch.Spans) != 1 {
+		return false
+	}
+	s := c.batch.Spans[0]
+	onCores := func(pos, rows int) time.Duration {
+		return l.cores.costs.Forward(phase.Prefill, cost.Span(pos, rows))
+	}
+	m := l.balance.Rows(s.Pos, s.Rows, onCores(s.Pos, s.Rows))
+	if m == 0 {
+		return false
+	}
+	w, err := c.device.StartWavefront(l.ctx, c.set, []offload.Chunk{offload.SplitBatch(&c.batch, m)}, l.change)
+	if err != nil {
+		return false // the device wants logits
+	}
+	l.wave, l.predicted, l.took, c.onCores = w, onCores(s.Pos+m, s.Rows-m), 0, true
+	l.counts.Divided++
+	l.change()
+	return true
+}
+
+// ready reports whether the cores can continue with a divided forward, or must stop it.
+func (l *lanes) ready() bool {
+	w := l.currentWave()
+	return w != nil && (w.Ready() || l.onDevice.gate.stop.Load())
+}
+
+func (l *lanes) currentWave() *offload.Wavefront {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wave
+}
+
+// dividedGate halts the cores' part of a forward where a forward of the cores waits.
+type dividedGate struct{ l *lanes }
+
+func (g dividedGate) Passed(int) bool { return g.l.queued.Load() > 0 || g.l.onDevice.gate.stop.Load() }
+
+// stepDivided continues with the cores' part of a divided forward. It reports whether the forward
+// ended, and whether it is done. If the device failed the forward is queued for the cores.
+func (l *lanes) stepDivided() (ended, done bool) {
+	c, w := &l.onDevice, l.currentWave()
+	began := time.Now()
+	done, err := w.Step(dividedGate{l}, l.runPart)
+	l.spend(time.Since(began))
+	l.cores.ended = time.Time{} // the time since then is no overhead between forwards
+	stopped := c.gate.stop.Load() && !done
+	if err == nil && !done && !stopped {
+		return false, false
+	}
+	device, failed := w.End()
+	if err == nil && !stopped {
+		err = failed
+	}
+	for i := range c.batch.LogitRows {
+		if done && err == nil && !l.runner.finite(i) {
+			err = fmt.Errorf("%w: the logits are not finite", offload.ErrResult)
+		}
+	}
+	l.mu.Lock()
+	l.wave = nil
+	if done && err == nil {
+		l.balance.LearnDevice(c.batch.Rows()-w.CoresRows(), device)
+		l.balance.LearnCores(l.took, l.predicted)
+	}
+	c.ended, c.next = time.Now(), 0
+	if c.took = c.ended.Sub(c.gate.began); done {
+		c.next = len(c.gate.steps)
+	}
+	l.mu.Unlock()
+	if err != nil && !stopped {
+		l.moveToCores(failure{err: err})
+		return false, false
+	}
+	return true, done
+}
+
+// spend adds a time to that of the cores' part.
+func (l *lanes) spend(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.took += d
+}
+
+// runPart runs a part of a divided forward on the cores, on the second sets of activations, since
+// forwards of the cores' lane use the first.
+func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
+	l.runner.useTeams(l.watch.team())
+	l.runner.Use(sched.Sets)
+	l.runner.Cut(nil)
+	return l.runner.Forward(l.leader, b, from, gate)
+}
+
+// endDivided stops a divided forward when the engine ends.
+func (l *lanes) endDivided() {
+	if l.wave != nil {
+		_, _ = l.wave.End()
+	}
+}

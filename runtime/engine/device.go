@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"sandwich/runtime/cost"
 	"sandwich/runtime/device"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
@@ -25,6 +25,9 @@ type DeviceOptions struct {
 	Check bool
 	// Chose is called before New returns if phases were measured. nil is not called.
 	Chose func(t DeviceTimes, phases []phase.Phase)
+	// Divide lets the cores compute the last rows of reactive prompts while the device computes the
+	// first, where both together are faster. The device must run prefill and the cores decode.
+	Divide bool
 	// Optional uses the cores alone if the device cannot run the model, after a call of Refused,
 	// which may be nil. Otherwise New returns the error.
 	Optional bool
@@ -126,13 +129,14 @@ func (e *Engine) stopDevice() {
 }
 
 // executor returns what carries out the actions of the scheduler.
-func (e *Engine) executor(on *offload.Runner) sched.Executor {
+func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 	if on == nil {
 		return &e.cores
 	}
 	e.onDevice.Engine, e.onDevice.device, e.onDevice.costs = e, on, newCosts(e.runner.Model, e.runner.Plan, nil)
 	e.lanes = lanes{Engine: e, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
+	e.lanes.enabled = o.Divide && slices.Equal(o.Phases, []phase.Phase{phase.Prefill}) && e.runner.reserveMore() == nil
 	return &e.lanes
 }
 
@@ -148,6 +152,8 @@ type lanes struct {
 	ctx     context.Context  // of forwards on the device
 	cancel  context.CancelFunc
 	running sync.WaitGroup // forwards on the device, and the end of a lost one
+	queued  atomic.Int32   // forwards in waiting
+	divided
 }
 
 // failure says how a forward on the device failed.
@@ -165,7 +171,10 @@ func (l *lanes) lane(id sched.LaneID) *lane {
 }
 
 // Carry carries out the scheduler's actions that run no forward.
-func (l *lanes) Carry(a *sched.Action) { l.lane(a.Lane).Carry(a) }
+func (l *lanes) Carry(a *sched.Action) {
+	l.lane(a.Lane).Carry(a)
+	l.change()
+}
 
 // Begin starts a forward on the device, or queues it for the cores.
 func (l *lanes) Begin(act *sched.Action) {
@@ -176,6 +185,9 @@ func (l *lanes) Begin(act *sched.Action) {
 		return
 	}
 	c.gate.start(c.next)
+	if l.divide(act) {
+		return
+	}
 	set, from := c.set, c.next
 	l.running.Go(func() {
 		next, err := c.device.Forward(l.ctx, set, &c.batch, from, act.Bound, &c.gate)
@@ -197,6 +209,10 @@ func (l *lanes) land(next int) (panicked any) {
 	defer func() { panicked = recover() }()
 	c := &l.onDevice
 	c.took, c.ended = c.gate.last.Sub(c.gate.began), c.gate.last
+	if c.batch.Prefill && c.next == 0 && next == len(c.gate.steps) {
+		l.balance.LearnDevice(c.batch.Rows(), c.took)
+		l.balance.LearnCores(0, 0)
+	}
 	c.next = next
 	l.driver.Land(deviceLane, next == len(c.gate.steps))
 	return nil
@@ -205,6 +221,7 @@ func (l *lanes) land(next int) (panicked any) {
 // queue lets Run execute a forward on the cores. Engine.mu is held.
 func (l *lanes) queue(act *sched.Action) {
 	l.waiting[act.Lane] = act
+	l.queued.Add(1)
 	l.change()
 }
 
@@ -228,7 +245,15 @@ func (l *lanes) Run(*sched.Action) (ended sched.LaneID, done bool) {
 		act, busy := l.nextOnCores()
 		switch {
 		case act != nil:
-			return l.lane(act.Lane).Run(act)
+			began := time.Now()
+			ended, done = l.lane(act.Lane).Run(act)
+			l.spend(time.Since(began))
+			return ended, done
+		case l.ready():
+			if ended, done := l.stepDivided(); ended {
+				return deviceLane, done
+			}
+			continue
 		case !busy:
 			return sched.NoLane, false
 		}
@@ -248,6 +273,7 @@ func (l *lanes) nextOnCores() (act *sched.Action, busy bool) {
 	for i := len(l.waiting) - 1; i >= 0; i-- {
 		if act := l.waiting[i]; act != nil {
 			l.waiting[i] = nil
+			l.queued.Add(-1)
 			return act, true
 		}
 	}
@@ -333,27 +359,8 @@ func (c *lane) finite(i int) bool {
 
 // logits returns the logits of LogitRows[i] of the last forward of the lane.
 func (c *lane) logits(i int) []float32 {
-	if c.device != nil {
+	if c.device != nil && !c.onCores {
 		return c.device.Logits(i)
 	}
 	return c.runner.Logits(i)
-}
-
-// planOnDevice lists the ops of a forward on the device as its steps.
-func (c *lane) planOnDevice(act *sched.Action) {
-	p := &c.gate
-	p.quantum = act.Quantum
-	l := loadOf(&c.batch)
-	p.steps = p.steps[:0]
-	for i := range c.runner.Model.Ops {
-		p.steps = append(p.steps, plannedStep{op: i, of: 1, takes: c.costs.Op(act.Kind.Phase(), i, l)})
-	}
-}
-
-// prefillCosts returns the table that predicts prompts.
-func (e *Engine) prefillCosts() *cost.Table {
-	if d := &e.onDevice; d.device != nil {
-		return d.costs
-	}
-	return e.cores.costs
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,5 +242,42 @@ func TestAccelerator(t *testing.T) {
 		}
 		a.Close()
 		dev.Close()
+	}
+}
+
+// TestDeviceDivides checks that prompts that a device and the cores compute together give the same
+// tokens, next to decode batches and proactive prompts, and also if the device fails in the middle.
+func TestDeviceDivides(t *testing.T) {
+	list := deviceRequests(5)
+	for i := range list {
+		for k := range 70 - 10*i {
+			list[i].Prompt = append(list[i].Prompt, int32((11*i+17*k)%90+2))
+		}
+	}
+	options := func(a DeviceOptions) Options {
+		o := deviceOptions(t)
+		o.Plan.Chunk, o.Accelerator = 96, a
+		return o
+	}
+	want := allTokens(t, open(t, options(DeviceOptions{})), list)
+	for _, crash := range []int64{0, 25} {
+		t.Run(fmt.Sprintf("crash %d", crash), func(t *testing.T) {
+			var submitted atomic.Int64
+			dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
+				if submitted.Add(1) == crash {
+					return sim.Crash
+				}
+				return sim.None
+			}})
+			t.Cleanup(func() { dev.Close() })
+			e := open(t, options(DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill},
+				Divide: true}))
+			sameTokens(t, allTokens(t, e, list), want)
+			n := e.Stats().Counts
+			if n.Divided == 0 || n.LostDevices != min(crash, 1) {
+				t.Errorf("%d prompts were divided, %d devices lost, after %d submissions", n.Divided, n.LostDevices,
+					submitted.Load())
+			}
+		})
 	}
 }

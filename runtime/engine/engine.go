@@ -81,14 +81,13 @@ type Engine struct {
 	embedCalls int // running calls of Embed
 	maxEmbeds  int // limit of embedCalls
 
-	cores    lane // forwards that run on the cores
-	onDevice lane // forwards of the phases that the device serves, if there is one
-	lanes    lanes
-	leader   *pool.Leader
-	observe  func(f Forward)
-	lost     func(err error)
-	// accelerator is the device of onDevice.
-	accelerator device.Device
+	cores       lane // forwards that run on the cores
+	onDevice    lane // forwards of the phases that the device serves, if there is one
+	lanes       lanes
+	leader      *pool.Leader
+	observe     func(f Forward)
+	lost        func(err error)
+	accelerator device.Device // of onDevice
 	wake        chan struct{} // capacity 1
 	ended       chan struct{}
 	begin       time.Time
@@ -193,7 +192,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.openPrefixes(&o)
-	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator))
+	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator, &o.Accelerator))
 	return e, nil
 }
 
@@ -228,6 +227,7 @@ func (e *Engine) shut() {
 	e.poke()
 	<-e.ended
 	e.watch.close()
+	e.lanes.endDivided()
 	e.lanes.running.Wait()
 	e.stored.close()
 	closeDevice(e.onDevice.device)

@@ -84,20 +84,21 @@ func internalError(p any) error {
 // or on a device, in a goroutine of its own.
 type lane struct {
 	*Engine
-	device *offload.Runner // nil: the lane runs on the cores
-	batch  kvcache.Batch   // of the forward in flight
-	set    int             // of activations of that forward
-	base   int             // of the sets on the cores that are the lane's own
-	again  bool            // the lane has no sets of its own: a resumed forward starts again
-	gate   forwardGate     // of the forward in flight
-	costs  *cost.Table     // of ops, measured in this process
-	cuts   [sched.Sets][]uint16
-	margin margin
-	upload [sched.Sets]*offload.Upload // of halted forwards and the one in flight, to the device
-	next   int                         // step from which the forward runs, then the step at which it ended
-	took   time.Duration               // duration of the last forward
-	ended  time.Time                   // end of the last forward; zero after the engine was idle
-	gap    time.Duration               // between the last two forwards
+	device  *offload.Runner // nil: the lane runs on the cores
+	batch   kvcache.Batch   // of the forward in flight
+	set     int             // of activations of that forward
+	base    int             // of the sets on the cores that are the lane's own
+	onCores bool            // the logits of the last forward of the device's lane are on the cores
+	again   bool            // the lane has no sets of its own: a resumed forward starts again
+	gate    forwardGate     // of the forward in flight
+	costs   *cost.Table     // of ops, measured in this process
+	cuts    [sched.Sets][]uint16
+	margin  margin
+	upload  [sched.Sets]*offload.Upload // of halted forwards and the one in flight, to the device
+	next    int                         // step from which the forward runs, then the step at which it ended
+	took    time.Duration               // duration of the last forward
+	ended   time.Time                   // end of the last forward; zero after the engine was idle
+	gap     time.Duration               // between the last two forwards
 }
 
 // Carry carries out the scheduler's actions that run no forward. A preempted request needs no

@@ -105,11 +105,13 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 	return nil
 }
 
-// reserveMore allocates as many sets again, for a second lane on the cores. On an error there may
-// be fewer.
+// reserveMore allocates as many sets again, for a second lane on the cores, unless they exist. On
+// an error there may be fewer.
 func (r *Runner) reserveMore() (err error) {
 	for i := sched.Sets; i < len(r.sets) && err == nil; i++ {
-		r.sets[i], err = r.assembly.NewBuffers()
+		if r.sets[i] == nil {
+			r.sets[i], err = r.assembly.NewBuffers()
+		}
 	}
 	return err
 }

@@ -15,6 +15,7 @@ type Counts struct {
 	Prefills, Decodes                       int64 // forwards; each part of a halted prefill counts
 	PrefillTime, DecodeTime                 time.Duration
 	LostDevices                             int64 // devices that failed
+	Divided                                 int64 // prefills that a device and the cores computed together
 }
 
 // add counts a forward and its duration.

@@ -31,8 +31,6 @@ type storeInputs struct {
 // place is a list in inputs.words: the byte at which it begins and its entries.
 type place struct{ at, n int }
 
-const alignment = 16 // of bindings, bytes
-
 // describe collects the words of a batch.
 func (in *inputs) describe(b *kvcache.Batch, kinds []kvcache.Kind) {
 	in.host = in.host[:0]

@@ -13,15 +13,7 @@ import (
 	"sandwich/runtime/model"
 )
 
-// ErrResult says that the device returned results that are not finite, or none. The caller computes
-// the rows on the cores, which decides whether the model's numbers overflow.
-var ErrResult = errors.New("the device returned invalid results")
-
-// Limits of a forward.
-const (
-	inFlight     = 2  // segments that are submitted at once
-	unboundedOps = 64 // ops of a segment without a bound
-)
+const unboundedOps = 64 // ops of a segment without a bound
 
 // Forward runs a batch from op `from` on and returns the next op: the number of ops when it is
 // done, less when the gate halted it. To resume, call it with the same batch, set and op; other
@@ -113,13 +105,13 @@ func (f *forward) begin(ctx context.Context) error {
 	s := f.set
 	s.in.describe(f.batch, f.layers.Kinds)
 	var bytes uint64
-	s.staged, bytes = f.blocksOf(func(store int) (blocks []kvcache.BlockID) {
+	s.staged, bytes = f.blocks.of(func(store int) (blocks []kvcache.BlockID) {
 		for _, g := range s.in.stores[store].list {
 			blocks = append(blocks, g.Block)
 		}
 		return blocks
 	})
-	if err := f.resize(&s.stage, bytes, f.usage()); err != nil {
+	if err := resize(f.dev, &s.stage, bytes, hostUsage(f.dev)); err != nil {
 		return err
 	}
 	op := &f.model.Ops[0]
@@ -134,7 +126,7 @@ func (f *forward) begin(ctx context.Context) error {
 		return err
 	}
 	stale := f.mirror.begin(f.batch.Spans, f.coming)
-	if err := f.upload(ctx, f.staleBlocks(stale)); err != nil {
+	if err := f.uploads.submit(ctx, f.staleBlocks(stale)); err != nil {
 		f.mirror.forget(stale)
 		return err
 	}
@@ -155,14 +147,14 @@ func (f *forward) sendInputs(embeddings, angles, words []byte) error {
 			continue
 		}
 		n := uint64(len(part.data))
-		if err := f.resize(part.to, n, device.DeviceLocal); err != nil {
+		if err := resize(f.dev, part.to, n, device.DeviceLocal); err != nil {
 			return err
 		}
 		s.inputs = append(s.inputs, device.Copy{To: *part.to, From: device.Slice{Offset: at}, Bytes: n})
 		all = append(all, part.data...)
 		at += n
 	}
-	if err := f.resize(&s.inbox, at, f.usage()); err != nil {
+	if err := resize(f.dev, &s.inbox, at, hostUsage(f.dev)); err != nil {
 		return err
 	}
 	for i := range s.inputs {
@@ -177,7 +169,7 @@ func (f *forward) sendInputs(embeddings, angles, words []byte) error {
 
 // staleBlocks lists blocks of the cores that the device lacks, for all layers of their stores.
 func (f *forward) staleBlocks(stale []staleBlock) []stagedBlock {
-	list, _ := f.blocksOf(func(store int) (blocks []kvcache.BlockID) {
+	list, _ := f.blocks.of(func(store int) (blocks []kvcache.BlockID) {
 		for _, b := range stale {
 			if b.store == store {
 				blocks = append(blocks, b.block)
@@ -270,8 +262,8 @@ func (f *forward) submit(from, to int) error {
 	for i := from; i < to; i++ {
 		c.op(i)
 	}
-	c.steps = append(c.steps, f.copies(between(f.set.staged, from, to), f.set.stage, true)...)
-	marked, number := f.markStep(&f.set.mark)
+	c.steps = append(c.steps, f.blocks.copies(between(f.set.staged, from, to), f.set.stage, true)...)
+	marked, number := f.marks.step(&f.set.mark)
 	c.steps = append(c.steps, marked)
 	if c.err != nil {
 		return c.err
@@ -316,20 +308,20 @@ func (f *forward) complete(ctx context.Context) error {
 
 // wait waits for a segment as long as it may take.
 func (f *forward) wait(ctx context.Context, s *segment) error {
-	return f.await(ctx, s.ticket, f.times.limit(s.from, s.to, f.batch.Rows()))
+	return await(ctx, f.dev, s.ticket, f.times.limit(s.from, s.to, f.batch.Rows()))
 }
 
 // take copies the keys and values of a segment to the cores' cache.
 func (f *forward) take(s *segment) error {
-	if err := f.checkMark(&f.set.mark, s.number); err != nil {
+	if err := f.marks.check(&f.set.mark, s.number); err != nil {
 		return err
 	}
 	if s.from == 0 { // the forward may read blocks that were uploaded before
-		if err := f.uploaded(); err != nil {
+		if err := f.uploads.complete(); err != nil {
 			return err
 		}
 	}
-	return f.scatter(between(f.set.staged, s.from, s.to), f.set.stage)
+	return f.blocks.scatter(between(f.set.staged, s.from, s.to), f.set.stage)
 }
 
 // drain waits for segments in flight, whose results are not used, after a forward failed. It does

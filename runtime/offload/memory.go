@@ -54,16 +54,6 @@ func (m *memory) load(a *exec.Assembly) (err error) {
 // needs is the memory that a Runner takes on its device, in bytes.
 type needs struct{ weights, kv, activations uint64 }
 
-// needs returns the memory that a Runner will take, without programs and the inputs of forwards.
-func (r *Runner) needs(o Options) (n needs) {
-	n.weights, n.kv = uint64(r.assembly.Weights.Bytes()), uint64(r.assembly.KV.Bytes())
-	for i, stride := range r.strides {
-		n.activations += uint64(4 * stride * r.bufferRows(model.Buf(i), o.LogitRows))
-	}
-	n.activations = (n.activations + uint64(4*r.rows*r.quantizedWords())) * uint64(o.Sets)
-	return n
-}
-
 // refusal returns an error that wraps device.ErrMemory and has the numbers.
 func (n needs) refusal(i device.Info) error {
 	free := "less is free on " + i.Name
@@ -118,4 +108,30 @@ func bytesOf[T float32 | int32 | uint32](x []T) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x))
+}
+
+const alignment = 16 // of bindings, bytes
+
+// resize makes a buffer at least as large. Its contents are lost if it grows.
+func resize(dev device.Device, s *device.Slice, bytes uint64, usage device.Usage) error {
+	if s.Buffer != nil && s.Buffer.Bytes() >= bytes {
+		return nil
+	}
+	if s.Buffer != nil {
+		if err := s.Buffer.Free(); err != nil {
+			return err
+		}
+		s.Buffer = nil
+	}
+	b, err := dev.Alloc(max(alignment, (bytes+alignment-1)/alignment*alignment), usage)
+	s.Buffer = b
+	return err
+}
+
+// hostUsage returns the usage of buffers that the host reads or writes.
+func hostUsage(dev device.Device) device.Usage {
+	if dev.Info().HostVisible {
+		return device.HostVisible
+	}
+	return device.DeviceLocal
 }

@@ -82,10 +82,10 @@ func (p *predictor) limit(from, to, rows int) time.Duration {
 }
 
 // await waits for a submission. If it takes longer than the limit, the error wraps device.ErrLost.
-func (r *Runner) await(ctx context.Context, t device.Ticket, limit time.Duration) error {
+func await(ctx context.Context, dev device.Device, t device.Ticket, limit time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := r.dev.Wait(limited, t)
+	err := dev.Wait(limited, t)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no result after %v", device.ErrLost, limit.Round(time.Millisecond))
 	}

@@ -26,7 +26,9 @@ type Runner struct {
 	mem      *memory
 	programs programs
 	mirror   *mirror
-	numbers  device.Slice // of marks
+	marks    *marks
+	blocks   *blockCopier
+	uploads  *uploads
 	sets     []*set
 
 	ropes      attention.Ropes
@@ -35,11 +37,10 @@ type Runner struct {
 	strides    [model.NumBufs]int // words of a row
 	rows       int                // most rows of a forward
 
-	times   *predictor
-	uploads uploads
-	logits  []float32 // of the last forward that ended
-	mu      sync.Mutex
-	closed  bool
+	times  *predictor
+	logits []float32 // of the last forward that ended
+	mu     sync.Mutex
+	closed bool
 }
 
 // Options of Open.
@@ -95,7 +96,12 @@ func (r *Runner) open(o Options) (err error) {
 	if r.mem, err = load(r.dev, r.assembly); err != nil {
 		return err
 	}
-	if err := errors.Join(r.loadNumbers(), r.allocateMark(&r.uploads.mark)); err != nil {
+	r.blocks = &blockCopier{dev: r.dev, model: r.model, layers: r.layers, kv: r.kv, onDevice: r.mem.kv}
+	if r.marks, err = newMarks(r.mem); err != nil {
+		return err
+	}
+	r.uploads = &uploads{blockCopier: r.blocks, marks: r.marks, mirror: r.mirror}
+	if err := r.marks.allocate(&r.uploads.mark); err != nil {
 		return err
 	}
 	for range o.Sets {
@@ -106,6 +112,16 @@ func (r *Runner) open(o Options) (err error) {
 		r.sets = append(r.sets, s)
 	}
 	return r.compile()
+}
+
+// needs returns the memory that a Runner will take, without programs and the inputs of forwards.
+func (r *Runner) needs(o Options) (n needs) {
+	n.weights, n.kv = uint64(r.assembly.Weights.Bytes()), uint64(r.assembly.KV.Bytes())
+	for i, stride := range r.strides {
+		n.activations += uint64(4 * stride * r.bufferRows(model.Buf(i), o.LogitRows))
+	}
+	n.activations = (n.activations + uint64(4*r.rows*r.quantizedWords())) * uint64(o.Sets)
+	return n
 }
 
 // checkAlignment refuses layouts whose parts cannot be bound.
@@ -196,6 +212,9 @@ func attentionOf(op *model.Op) kernels.Attention {
 // not have.
 func (r *Runner) CoresWrite(b *kvcache.Batch) { r.mirror.coresWrite(b.Spans) }
 
+// NewUpload returns an Upload for a forward of a batch on the cores.
+func (r *Runner) NewUpload(b *kvcache.Batch) *Upload { return newUpload(r.uploads, b) }
+
 // Invalidate notes that a block of a store in the cores' cache has other content than before.
 func (r *Runner) Invalidate(store int, block kvcache.BlockID) {
 	r.mirror.forget([]staleBlock{{store, block}})
@@ -217,13 +236,16 @@ func (r *Runner) Close() (err error) {
 		return nil
 	}
 	r.closed = true
-	if err := r.uploaded(); errors.Is(err, device.ErrLost) {
-		return err // its memory may be in use; it is freed with the device
+	if r.uploads != nil {
+		if err := r.uploads.complete(); errors.Is(err, device.ErrLost) {
+			return err // its memory may be in use; it is freed with the device
+		}
+		err = r.uploads.free()
 	}
 	for _, s := range r.sets {
 		err = errors.Join(err, s.free())
 	}
-	err = errors.Join(err, r.programs.free(), r.uploads.free())
+	err = errors.Join(err, r.programs.free())
 	if r.mem != nil {
 		err = errors.Join(err, r.mem.free())
 	}

@@ -34,16 +34,16 @@ func (r *Runner) allocate(s *set, logitRows int) (err error) {
 			continue
 		}
 		n := uint64(4 * r.strides[i] * r.bufferRows(model.Buf(i), logitRows))
-		if err = r.resize(&s.acts[i], n, device.DeviceLocal); err != nil {
+		if err = resize(r.dev, &s.acts[i], n, device.DeviceLocal); err != nil {
 			return err
 		}
 	}
 	if n := r.quantizedWords(); n > 0 {
-		if err = r.resize(&s.quantized, uint64(4*r.rows*n), device.DeviceLocal); err != nil {
+		if err = resize(r.dev, &s.quantized, uint64(4*r.rows*n), device.DeviceLocal); err != nil {
 			return err
 		}
 	}
-	return r.allocateMark(&s.mark)
+	return r.marks.allocate(&s.mark)
 }
 
 // bufferRows returns the rows of an activation.
@@ -54,14 +54,6 @@ func (r *Runner) bufferRows(b model.Buf, logitRows int) int {
 	return r.rows
 }
 
-// usage returns that of buffers that the host reads.
-func (r *Runner) usage() device.Usage {
-	if r.dev.Info().HostVisible {
-		return device.HostVisible
-	}
-	return device.DeviceLocal
-}
-
 // quantizedWords returns the words of the longest row of quantized activations.
 func (r *Runner) quantizedWords() (most int) {
 	for i := range r.model.Weights {
@@ -70,22 +62,6 @@ func (r *Runner) quantizedWords() (most int) {
 		}
 	}
 	return most
-}
-
-// resize makes a buffer at least as large. Its contents are lost if it grows.
-func (r *Runner) resize(s *device.Slice, bytes uint64, usage device.Usage) error {
-	if s.Buffer != nil && s.Buffer.Bytes() >= bytes {
-		return nil
-	}
-	if s.Buffer != nil {
-		if err := s.Buffer.Free(); err != nil {
-			return err
-		}
-		s.Buffer = nil
-	}
-	b, err := r.dev.Alloc(max(alignment, (bytes+alignment-1)/alignment*alignment), usage)
-	s.Buffer = b
-	return err
 }
 
 func (s *set) free() (err error) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"sandwich/runtime/device"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 )
@@ -17,16 +19,25 @@ type stagedBlock struct {
 	length int
 }
 
-// blocksOf lists the blocks of a batch that each op writes, in the order of ops. Staged one after
-// the other they need that many bytes.
-func (r *Runner) blocksOf(segments func(store int) []kvcache.BlockID) (list []stagedBlock, bytes uint64) {
-	for i := range r.model.Ops {
-		op := &r.model.Ops[i]
+// blockCopier copies blocks between the cache of the cores and that of the device.
+type blockCopier struct {
+	dev      device.Device
+	model    *model.Model
+	layers   *tp.Layers
+	kv       *attention.KVStore
+	onDevice device.Slice // the cache of the device
+}
+
+// of lists the blocks of a batch that each op writes, in the order of ops. Staged one after the
+// other they need that many bytes.
+func (c *blockCopier) of(segments func(store int) []kvcache.BlockID) (list []stagedBlock, bytes uint64) {
+	for i := range c.model.Ops {
+		op := &c.model.Ops[i]
 		if op.Kind != model.OpRotate || op.KVLayer != op.Layer {
 			continue
 		}
-		length := r.kv.Place(op.Layer).Block // a multiple of alignment, see checkAlignment
-		for _, block := range segments(r.layers.Of[op.Layer]) {
+		length := c.kv.Place(op.Layer).Block // a multiple of alignment, see checkAlignment
+		for _, block := range segments(c.layers.Of[op.Layer]) {
 			list = append(list, stagedBlock{op: i, layer: op.Layer, block: int(block), at: bytes, length: length})
 			bytes += uint64(length)
 		}
@@ -44,40 +55,40 @@ func between(list []stagedBlock, from, to int) []stagedBlock {
 // copies returns the copies of blocks from a staging buffer to the device's cache, or back. Blocks
 // that follow each other in both are one copy. Drivers make one command of copies between the same
 // two buffers.
-func (r *Runner) copies(list []stagedBlock, stage device.Slice, toStage bool) (steps []device.Step) {
+func (c *blockCopier) copies(list []stagedBlock, stage device.Slice, toStage bool) (steps []device.Step) {
 	var last device.Copy
 	for i := range list {
 		b := &list[i]
-		c := device.Copy{To: device.Slice{Buffer: r.mem.kv.Buffer, Offset: b.place(r)},
+		next := device.Copy{To: device.Slice{Buffer: c.onDevice.Buffer, Offset: b.place(c)},
 			From: device.Slice{Buffer: stage.Buffer, Offset: b.at}, Bytes: uint64(b.length)}
 		if toStage {
-			c.To, c.From = c.From, c.To
+			next.To, next.From = next.From, next.To
 		}
-		if i > 0 && c.To.Offset == last.To.Offset+last.Bytes && c.From.Offset == last.From.Offset+last.Bytes {
-			last.Bytes += c.Bytes
+		if i > 0 && next.To.Offset == last.To.Offset+last.Bytes && next.From.Offset == last.From.Offset+last.Bytes {
+			last.Bytes += next.Bytes
 			steps[len(steps)-1] = last
 			continue
 		}
-		last = c
-		steps = append(steps, c)
+		last = next
+		steps = append(steps, next)
 	}
 	return steps
 }
 
 // place returns the place of a block in the device's KV cache.
-func (b *stagedBlock) place(r *Runner) uint64 {
-	p := r.kv.Place(b.layer)
+func (b *stagedBlock) place(c *blockCopier) uint64 {
+	p := c.kv.Place(b.layer)
 	return uint64(p.First + b.block*p.Block)
 }
 
 // memory returns the memory of a block in the cores' cache.
-func (b *stagedBlock) memory(r *Runner) []byte {
-	return r.kv.Block(b.layer, kvcache.BlockID(b.block))[:b.length]
+func (b *stagedBlock) memory(c *blockCopier) []byte {
+	return c.kv.Block(b.layer, kvcache.BlockID(b.block))[:b.length]
 }
 
 // scatter copies blocks from a staging buffer that the device has written to the cores' cache. It
 // reads a buffer that is not host-visible at once.
-func (r *Runner) scatter(list []stagedBlock, stage device.Slice) error {
+func (c *blockCopier) scatter(list []stagedBlock, stage device.Slice) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -86,19 +97,19 @@ func (r *Runner) scatter(list []stagedBlock, stage device.Slice) error {
 		end := list[len(list)-1]
 		begin = list[0].at
 		from = make([]byte, end.at+uint64(end.length)-begin)
-		if err := r.dev.Read(stage.Buffer, begin, from); err != nil {
+		if err := c.dev.Read(stage.Buffer, begin, from); err != nil {
 			return err
 		}
 	}
 	for i := range list {
 		b := &list[i]
-		copy(b.memory(r), from[b.at-begin:])
+		copy(b.memory(c), from[b.at-begin:])
 	}
 	return nil
 }
 
 // gather copies blocks from the cores' cache to a staging buffer.
-func (r *Runner) gather(list []stagedBlock, stage device.Slice) error {
+func (c *blockCopier) gather(list []stagedBlock, stage device.Slice) error {
 	to := stage.Buffer.Host()
 	hostVisible := to != nil
 	if !hostVisible {
@@ -106,10 +117,10 @@ func (r *Runner) gather(list []stagedBlock, stage device.Slice) error {
 		to = make([]byte, end.at+uint64(end.length))
 	}
 	for i := range list {
-		copy(to[list[i].at:], list[i].memory(r))
+		copy(to[list[i].at:], list[i].memory(c))
 	}
 	if hostVisible {
 		return nil
 	}
-	return r.dev.Write(stage.Buffer, 0, to)
+	return c.dev.Write(stage.Buffer, 0, to)
 }

@@ -16,6 +16,10 @@ const uploadBytes = 8 << 20
 // uploads copies blocks of the cores' cache to the device, many with one submission. Its methods
 // may be called concurrently.
 type uploads struct {
+	*blockCopier
+	marks  *marks
+	mirror *mirror
+
 	mu       sync.Mutex
 	stage    device.Slice
 	commands device.Commands // of the last submission, nil if it is complete
@@ -23,10 +27,9 @@ type uploads struct {
 	mark     mark
 }
 
-// upload submits copies of the blocks, whose places in the staging buffer it sets. It waits for the
+// submit submits copies of the blocks, whose places in the staging buffer it sets. It waits for the
 // upload before, whose staging buffer it uses again.
-func (r *Runner) upload(ctx context.Context, list []stagedBlock) error {
-	u := &r.uploads
+func (u *uploads) submit(ctx context.Context, list []stagedBlock) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for len(list) > 0 {
@@ -36,7 +39,7 @@ func (r *Runner) upload(ctx context.Context, list []stagedBlock) error {
 			bytes += uint64(list[n].length)
 			n++
 		}
-		if err := r.submitUpload(ctx, list[:n], bytes); err != nil {
+		if err := u.submitPart(ctx, list[:n], bytes); err != nil {
 			return err
 		}
 		list = list[n:]
@@ -44,23 +47,22 @@ func (r *Runner) upload(ctx context.Context, list []stagedBlock) error {
 	return nil
 }
 
-func (r *Runner) submitUpload(ctx context.Context, list []stagedBlock, bytes uint64) error {
-	u := &r.uploads
-	if err := r.settle(ctx); err != nil {
+func (u *uploads) submitPart(ctx context.Context, list []stagedBlock, bytes uint64) error {
+	if err := u.settle(ctx); err != nil {
 		return err
 	}
-	if err := r.resize(&u.stage, bytes, r.usage()); err != nil {
+	if err := resize(u.dev, &u.stage, bytes, hostUsage(u.dev)); err != nil {
 		return err
 	}
-	if err := r.gather(list, u.stage); err != nil {
+	if err := u.gather(list, u.stage); err != nil {
 		return err
 	}
-	marked, _ := r.markStep(&u.mark)
-	commands, err := r.dev.Record(append(r.copies(list, u.stage, false), marked)...)
+	marked, _ := u.marks.step(&u.mark)
+	commands, err := u.dev.Record(append(u.copies(list, u.stage, false), marked)...)
 	if err != nil {
 		return err
 	}
-	t, err := r.dev.Submit(commands)
+	t, err := u.dev.Submit(commands)
 	if err != nil {
 		return errors.Join(err, commands.Free())
 	}
@@ -68,27 +70,26 @@ func (r *Runner) submitUpload(ctx context.Context, list []stagedBlock, bytes uin
 	return nil
 }
 
-// uploaded waits until all uploads are complete and returns ErrResult if the device did not run the
+// complete waits until all uploads are complete and returns ErrResult if the device did not run the
 // last one.
-func (r *Runner) uploaded() error {
-	r.uploads.mu.Lock()
-	defer r.uploads.mu.Unlock()
-	return r.settle(context.Background())
+func (u *uploads) complete() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.settle(context.Background())
 }
 
 // settle waits for the last upload, after which the staging buffer may be used again, and checks
 // it.
-func (r *Runner) settle(ctx context.Context) error {
-	u := &r.uploads
+func (u *uploads) settle(ctx context.Context) error {
 	if u.commands == nil {
 		return nil
 	}
-	if err := r.await(ctx, u.ticket, leastTimeout); err != nil {
+	if err := await(ctx, u.dev, u.ticket, leastTimeout); err != nil {
 		return err
 	}
 	commands := u.commands
 	u.commands = nil
-	return errors.Join(r.checkMark(&u.mark, u.mark.submitted), commands.Free())
+	return errors.Join(u.marks.check(&u.mark, u.mark.submitted), commands.Free())
 }
 
 // free frees the staging buffer. No upload may be pending.
@@ -103,10 +104,10 @@ func (u *uploads) free() (err error) {
 
 // Upload copies the keys and values of a forward on the cores to the device while the forward runs.
 type Upload struct {
-	runner *Runner
-	spans  []kvcache.Span
-	list   []stagedBlock
-	done   int // first op whose blocks were not submitted
+	uploads *uploads
+	spans   []kvcache.Span
+	list    []stagedBlock
+	done    int // first op whose blocks were not submitted
 	// submitted, if not nil, is called when the copies of all blocks that the ops before op write
 	// are submitted.
 	submitted func(op int)
@@ -116,10 +117,10 @@ type Upload struct {
 	err       error // read after ended is closed
 }
 
-// NewUpload returns an Upload for a forward of a batch on the cores.
-func (r *Runner) NewUpload(b *kvcache.Batch) *Upload {
-	u := &Upload{runner: r}
-	u.list, _ = r.blocksOf(func(store int) []kvcache.BlockID { return writtenBlocks(b.Spans, store) })
+// newUpload returns an Upload for a forward of a batch on the cores.
+func newUpload(to *uploads, b *kvcache.Batch) *Upload {
+	u := &Upload{uploads: to}
+	u.list, _ = to.of(func(store int) []kvcache.BlockID { return writtenBlocks(b.Spans, store) })
 	return u
 }
 
@@ -127,7 +128,7 @@ func (r *Runner) NewUpload(b *kvcache.Batch) *Upload {
 // reports progress. The caller calls End before the batch or its blocks change. It calls Begin
 // again when a halted forward resumes, with the same rows.
 func (u *Upload) Begin(b *kvcache.Batch) {
-	u.runner.CoresWrite(b)
+	u.uploads.mirror.coresWrite(b.Spans)
 	u.spans, u.wake, u.ended = b.Spans, make(chan struct{}, 1), make(chan struct{})
 	go u.run()
 }
@@ -156,7 +157,7 @@ func (u *Upload) submit(op int) {
 		return
 	}
 	if list := between(u.list, u.done, op); len(list) > 0 {
-		u.err = u.runner.upload(context.Background(), list)
+		u.err = u.uploads.submit(context.Background(), list)
 	}
 	if u.done = op; u.err == nil && u.submitted != nil {
 		u.submitted(op)
@@ -168,11 +169,11 @@ func (u *Upload) submit(op int) {
 // forward begins.
 func (u *Upload) End(done bool) {
 	if done {
-		u.reached.Store(int64(len(u.runner.model.Ops)))
+		u.reached.Store(int64(len(u.uploads.model.Ops)))
 	}
 	close(u.wake)
 	<-u.ended
 	if done && u.err == nil {
-		u.runner.mirror.wrote(u.spans)
+		u.uploads.mirror.wrote(u.spans)
 	}
 }

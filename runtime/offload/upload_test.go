@@ -80,7 +80,7 @@ func TestUploadFails(t *testing.T) {
 		var armed atomic.Bool
 		var uploads atomic.Int64
 		dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
-			if armed.Load() && uploads.Add(1) == lies {
+			if armed.Load() && uploads.Add(1) == lies { // the first submissions are uploads
 				return sim.Lie
 			}
 			return sim.None
@@ -89,7 +89,6 @@ func TestUploadFails(t *testing.T) {
 		g := open(t, f, plan, dev)
 		armed.Store(true)
 		g.feedUploading(tokens[:20])
-		armed.Store(false)
 		g.describe(tokens[20:])
 		switch err := g.onDevice(); {
 		case reported && !errors.Is(err, ErrResult):

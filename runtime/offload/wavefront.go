@@ -3,6 +3,7 @@ package offload
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
@@ -23,6 +24,7 @@ type Wavefront struct {
 	onDevice *progress // keys and values that are in the cores' cache
 	onCores  *progress // keys and values whose copies to the device are submitted
 	ended    chan struct{}
+	took     time.Duration // of the device; read after ended is closed
 	cancel   context.CancelFunc
 
 	next   point   // of the cores
@@ -71,9 +73,11 @@ func (r *Runner) StartWavefront(ctx context.Context, set int, chunks []Chunk, ch
 	ctx, w.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(w.ended)
+		began := time.Now()
 		if err := w.runDevice(ctx, set); err != nil {
 			w.fail(err)
 		}
+		w.took = time.Since(began)
 	}()
 	return w, nil
 }
@@ -165,6 +169,14 @@ func (w *Wavefront) needs(at point) point {
 	return point{}
 }
 
+// CoresRows returns the number of rows that the cores compute.
+func (w *Wavefront) CoresRows() (n int) {
+	for i := range w.chunks {
+		n += w.chunks[i].Cores.Rows()
+	}
+	return n
+}
+
 // Ready reports whether the next step of the cores can run, or has failed.
 func (w *Wavefront) Ready() bool {
 	if w.coresDone() {
@@ -241,16 +253,17 @@ func (g *wavefrontGate) Passed(next int) bool {
 	return !ready || err != nil
 }
 
-// End waits for the device's part and returns the first error of either side. Without one, both
-// caches have the keys and values of all chunks. Unless the cores are done it stops the device.
-func (w *Wavefront) End() error {
+// End waits for the device's part and returns how long it took, and the first error of either side.
+// Without one, both caches have the keys and values of all chunks. Unless the cores are done it
+// stops the device.
+func (w *Wavefront) End() (device time.Duration, err error) {
 	if !w.coresDone() {
 		w.cancel()
 		w.onCores.fail(context.Canceled)
 	}
 	<-w.ended
 	w.cancel()
-	_, err := w.onDevice.reached(point{})
+	_, err = w.onDevice.reached(point{})
 	if err != nil {
 		for i := range w.chunks {
 			for _, b := range []*kvcache.Batch{&w.chunks[i].Device, &w.chunks[i].Cores} {
@@ -258,5 +271,5 @@ func (w *Wavefront) End() error {
 			}
 		}
 	}
-	return err
+	return w.took, err
 }

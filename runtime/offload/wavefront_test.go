@@ -65,7 +65,8 @@ func (g *rig) wavefront(chunks [][2]int) ([]float32, error) {
 			})
 		}
 	})
-	if err := errors.Join(err, w.End()); err != nil {
+	_, failed := w.End()
+	if err := errors.Join(err, failed); err != nil {
 		return nil, err
 	}
 	return append([]float32(nil), g.prefill.Logits(0)...), nil
@@ -182,7 +183,7 @@ func TestWavefrontRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.End(); !errors.Is(err, context.Canceled) {
+	if _, err := w.End(); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the context ended: %v", err)
 	}
 }

@@ -111,6 +111,9 @@ type Lane struct {
 // LaneID is the index of a lane in Config.Lanes.
 type LaneID uint8
 
+// NoLane is a LaneID of no lane.
+const NoLane = LaneID(255)
+
 // CoresLane returns a lane that runs the forwards of both phases on the cores.
 func CoresLane() Lane { return Lane{Name: "cores", Phases: phase.All[:], Cores: true} }
 

@@ -29,9 +29,6 @@ type Executor interface {
 	End(f *Action, done bool, events []Event) []Event
 }
 
-// NoLane is a LaneID of no lane.
-const NoLane = LaneID(255)
-
 // Driver runs a Scheduler: it collects events, steps, passes actions to the Executor, runs forwards
 // and reports how they ended. An engine drives with the wall clock, a simulation with a virtual
 // one. The Driver itself decides nothing.

@@ -1,0 +1,61 @@
+package offload
+
+import (
+	"time"
+
+	"sandwich/runtime/kvcache"
+)
+
+// Balance chooses how many rows of a chunk the device computes in a wavefront, so that both sides
+// end together by their measured speeds. It is not safe for concurrent use. The zero Balance
+// divides no chunk until the speed of the device is known.
+type Balance struct {
+	device float64 // nanoseconds per row; 0: unknown
+	factor float64 // of the cores' time by their predicted time; 0: unknown, counts as 1
+}
+
+// A chunk is divided if that is predicted to take at most this share of the device's time alone.
+const divideBelow = 0.95
+
+// Rows returns the rows that the device computes of n rows after pos positions, 0 if it is to
+// compute all of them. cores is the predicted time of the chunk on the cores.
+func (b *Balance) Rows(pos, n int, cores time.Duration) (rows int) {
+	row := float64(cores) / float64(n)
+	if b.factor > 0 {
+		row *= b.factor
+	}
+	best := divideBelow * b.device * float64(n)
+	for end := (pos/kvcache.BlockTokens + 1) * kvcache.BlockTokens; end < pos+n; end += kvcache.BlockTokens {
+		m := end - pos
+		if t := max(b.device*float64(m), row*float64(n-m)); t < best {
+			best, rows = t, m
+		}
+	}
+	return rows
+}
+
+// LearnDevice takes the time of rows on the device into the speed.
+func (b *Balance) LearnDevice(rows int, took time.Duration) {
+	b.device = blend(b.device, float64(took)/float64(rows))
+}
+
+// LearnCores takes the time of a part of the cores, with other forwards in between, and its
+// predicted time into the speed. Without a part both are 0, and the cores are assumed to become as
+// fast as predicted again.
+func (b *Balance) LearnCores(took, predicted time.Duration) {
+	if predicted <= 0 {
+		if b.factor > 0 {
+			b.factor = blend(b.factor, 1)
+		}
+		return
+	}
+	b.factor = blend(b.factor, float64(took)/float64(predicted))
+}
+
+// blend returns the moving mean of a figure, which is 0 if none was measured.
+func blend(mean, x float64) float64 {
+	if mean == 0 {
+		return x
+	}
+	return mean + (x-mean)/4
+}
