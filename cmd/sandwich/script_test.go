@@ -61,6 +61,7 @@ func TestScripts(t *testing.T) {
 			"mkmodel":  makeModel,
 			"variant":  makeVariant,
 			"code":     codeOf,
+			"longest":  longestPrefix,
 		},
 		RequireExplicitExec: true,
 	})
