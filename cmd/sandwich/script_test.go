@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 			"mkmodel":  makeModel,
 			"variant":  makeVariant,
 			"code":     codeOf,
+			"longest":  longestPrefix,
 		},
 		RequireExplicitExec: true,
 	})

@@ -5,6 +5,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/bench"
 	"sandwich/cmd/sandwich/internal/cli/bench/llm"
+	"sandwich/cmd/sandwich/internal/cli/cache"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/model"
 	"sandwich/cmd/sandwich/internal/cli/plan"
@@ -17,6 +18,7 @@ func verbs() []*cobra.Command {
 	return []*cobra.Command{
 		machine.NewProbe(),
 		bench.NewBench(),
+		cache.NewCache(),
 		machine.NewDoctor(),
 		serve.NewEmbed(),
 		serve.NewGenerate(),

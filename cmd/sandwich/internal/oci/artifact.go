@@ -9,15 +9,23 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
-
-	"sandwich/plans/bundle"
 )
 
-// The types by which registries and people tell a plan from an image.
-const (
-	artifactType = "application/vnd.sandwich.plan.v2"
-	layerType    = "application/vnd.sandwich.plan.v2.tar" // a packed plan (plans/FORMAT.md)
-)
+// Kind is a kind of artifact: the types by which registries and people tell it from an image.
+type Kind struct {
+	name     string // in messages
+	artifact string
+	config   string // type of the configuration
+	layer    string // type of all layers
+}
+
+// planKind is a packed plan (plans/FORMAT.md) in one layer, without a configuration.
+var planKind = Kind{name: "plan", artifact: "application/vnd.sandwich.plan.v2", config: v1.MediaTypeEmptyJSON,
+	layer: "application/vnd.sandwich.plan.v2.tar"}
+
+// PrefixKind is a stored prefix: its manifest as the configuration, and a layer for each block.
+var PrefixKind = Kind{name: "prefix", artifact: "application/vnd.sandwich.prefix.v1",
+	config: "application/vnd.sandwich.prefix.v1+json", layer: "application/vnd.sandwich.prefix.v1.block"}
 
 // maxManifest limits manifests and the index of a layout to the size that the distribution
 // specification requires registries to accept.
@@ -44,38 +52,61 @@ func newBlob(mediaType string, data []byte) blob {
 	return blob{v1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}, data}
 }
 
-// artifact holds the three blobs of a plan.
-type artifact struct{ manifest, config, layer blob }
-
-// newArtifact creates the manifest of a packed plan. Registries show the labels; this program
-// ignores them.
-func newArtifact(packed []byte, labels map[string]string) (*artifact, error) {
-	a := &artifact{config: newBlob(v1.MediaTypeEmptyJSON, emptyConfig), layer: newBlob(layerType, packed)}
+// newManifest creates the manifest of an artifact. Registries show the labels.
+func newManifest(kind Kind, config v1.Descriptor, layers []v1.Descriptor, labels map[string]string) (blob, error) {
 	data, err := json.Marshal(v1.Manifest{Versioned: specs.Versioned{SchemaVersion: 2},
-		MediaType: v1.MediaTypeImageManifest, ArtifactType: artifactType, Config: a.config.Descriptor,
-		Layers: []v1.Descriptor{a.layer.Descriptor}, Annotations: labels})
+		MediaType: v1.MediaTypeImageManifest, ArtifactType: kind.artifact, Config: config, Layers: layers,
+		Annotations: labels})
 	if err != nil {
-		return nil, err
+		return blob{}, err
 	}
-	a.manifest = newBlob(v1.MediaTypeImageManifest, data)
-	a.manifest.ArtifactType = artifactType
-	return a, nil
+	if len(data) > maxManifest {
+		return blob{}, refused("a %s of %d layers is too large for a registry", kind.name, len(layers))
+	}
+	m := newBlob(v1.MediaTypeImageManifest, data)
+	m.ArtifactType = kind.artifact
+	return m, nil
 }
 
-// layerOf returns the descriptor of the packed plan in a manifest.
-func layerOf(manifest []byte) (v1.Descriptor, error) {
+// Manifest is the manifest of an artifact that is pulled.
+type Manifest struct {
+	Labels map[string]string
+	config v1.Descriptor
+	layers []v1.Descriptor
+	get    func(d v1.Descriptor, limit int64) ([]byte, error)
+}
+
+// Layers returns the number of layers.
+func (m *Manifest) Layers() int { return len(m.layers) }
+
+// Config fetches the configuration, of at most limit bytes.
+func (m *Manifest) Config(limit int64) ([]byte, error) { return m.fetch(m.config, limit) }
+
+// Layer fetches a layer of at most limit bytes.
+func (m *Manifest) Layer(i int, limit int64) ([]byte, error) { return m.fetch(m.layers[i], limit) }
+
+func (m *Manifest) fetch(d v1.Descriptor, limit int64) ([]byte, error) {
+	if err := checkDescriptor(d, limit); err != nil {
+		return nil, err
+	}
+	return m.get(d, limit)
+}
+
+// parseManifest parses the manifest of an artifact of a kind.
+func parseManifest(data []byte, kind Kind) (*Manifest, error) {
 	var m v1.Manifest
-	if err := json.Unmarshal(manifest, &m); err != nil {
-		return v1.Descriptor{}, refused("its manifest is not valid JSON")
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, refused("its manifest is not valid JSON")
 	}
-	switch {
-	case m.MediaType != v1.MediaTypeImageManifest || m.ArtifactType != artifactType:
-		return v1.Descriptor{}, refused("it is of the type %.80q, not %s", kindOf(&m), artifactType)
-	case len(m.Layers) != 1 || m.Layers[0].MediaType != layerType:
-		return v1.Descriptor{}, refused("it has %d layers; a plan has one, of the type %s", len(m.Layers), layerType)
+	if m.MediaType != v1.MediaTypeImageManifest || m.ArtifactType != kind.artifact {
+		return nil, refused("it is of the type %.80q, not %s", kindOf(&m), kind.artifact)
 	}
-	layer := m.Layers[0]
-	return layer, checkDescriptor(layer, bundle.MaxArchive)
+	for _, l := range m.Layers {
+		if l.MediaType != kind.layer {
+			return nil, refused("it has a layer of the type %.80q, not %s", l.MediaType, kind.layer)
+		}
+	}
+	return &Manifest{Labels: m.Annotations, config: m.Config, layers: m.Layers}, nil
 }
 
 // kindOf returns the artifact type of a manifest.

@@ -11,6 +11,17 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
+// planManifest is the manifest of a packed plan.
+func planManifest(t testing.TB) blob {
+	t.Helper()
+	m, err := newManifest(planKind, newBlob(planKind.config, emptyConfig).Descriptor,
+		[]v1.Descriptor{newBlob(planKind.layer, []byte("a packed plan")).Descriptor}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // FuzzLayout: whatever an index and a manifest say, what is pulled is what their digests say, and
 // an index that was read is one that a tag can be added to.
 func FuzzLayout(f *testing.F) {
@@ -20,16 +31,19 @@ func FuzzLayout(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	a, err := newArtifact([]byte("a packed plan"), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(entry, a.manifest.data)
+	f.Add(entry, planManifest(f).data)
 	f.Add([]byte(`{"manifests":[{"digest":"sha256:0","size":1e99}]}`), []byte(`{"layers":[{"size":-1}]}`))
 	f.Add([]byte(`{"manifests":null}`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, list, manifest []byte) {
-		if layer, err := layerOf(manifest); err == nil && (layer.Size < 0 || layer.Digest.Validate() != nil) {
-			t.Errorf("a layer of %d bytes, %q", layer.Size, layer.Digest)
+		if m, err := parseManifest(manifest, planKind); err == nil && len(m.layers) > 0 {
+			m.get = func(d v1.Descriptor, limit int64) ([]byte, error) {
+				if d.Size < 0 || d.Size > limit || d.Digest.Validate() != nil {
+					t.Errorf("a layer of %d bytes, %q, is fetched", d.Size, d.Digest)
+				}
+				return nil, nil
+			}
+			_, _ = m.Layer(0, 1000)
+			_, _ = m.Config(1000)
 		}
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, v1.ImageIndexFile), list, 0o644); err != nil {
@@ -43,7 +57,7 @@ func FuzzLayout(f *testing.F) {
 			t.Errorf("a manifest of %d bytes, %q", d.Size, d.Digest)
 		}
 		before := len(x.manifests)
-		data, err := x.with("another tag", a.manifest.Descriptor)
+		data, err := x.with("another tag", planManifest(t).Descriptor)
 		if err != nil || !json.Valid(data) || len(x.manifests) < before {
 			t.Errorf("%s, %v", data, err)
 		}

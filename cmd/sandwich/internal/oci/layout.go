@@ -16,7 +16,6 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"sandwich/plans/bundle"
 	"sandwich/profiles/retention"
 )
 
@@ -35,21 +34,34 @@ type index struct {
 	manifests []json.RawMessage
 }
 
-// push writes the blobs and then the index, each atomically, so that an interruption leaves the
-// previous index intact.
-func (l layout) push(ctx context.Context, a *artifact, tag string) error {
+// put writes a blob unless it is there.
+func (l layout) put(ctx context.Context, b blob) error {
 	unlock, err := l.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	for _, b := range []blob{a.config, a.layer, a.manifest} {
-		if old, err := retention.ReadRegular(l.blob(b.Digest), b.Size); err == nil && bytes.Equal(old, b.data) {
-			continue
-		}
-		if err := retention.WriteFile(l.blob(b.Digest), b.data); err != nil {
-			return err
-		}
+	return l.write(b)
+}
+
+// write writes a blob unless it is there.
+func (l layout) write(b blob) error {
+	if old, err := retention.ReadRegular(l.blob(b.Digest), b.Size); err == nil && bytes.Equal(old, b.data) {
+		return nil
+	}
+	return retention.WriteFile(l.blob(b.Digest), b.data)
+}
+
+// name writes a manifest and then the index, each atomically, so that an interruption leaves the
+// previous index intact.
+func (l layout) name(ctx context.Context, manifest blob, tag string) error {
+	unlock, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := l.write(manifest); err != nil {
+		return err
 	}
 	x, err := l.index()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +70,7 @@ func (l layout) push(ctx context.Context, a *artifact, tag string) error {
 	if err != nil {
 		return err
 	}
-	named := a.manifest.Descriptor
+	named := manifest.Descriptor
 	named.Annotations = map[string]string{v1.AnnotationRefName: tag}
 	data, err := x.with(tag, named)
 	if err != nil {
@@ -180,30 +192,23 @@ func (x *index) find(tag string, want digest.Digest) (v1.Descriptor, error) {
 	return v1.Descriptor{}, refused("the layout has no tag %.80q", tag)
 }
 
-func (l layout) pull(_ context.Context, tag string, want digest.Digest) (manifest, packed []byte, err error) {
+func (l layout) manifest(ctx context.Context, tag string, want digest.Digest) ([]byte, error) {
 	if err := l.check(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	x, err := l.index()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d, err := x.find(tag, want)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if manifest, err = l.read(d, maxManifest); err != nil {
-		return nil, nil, err
-	}
-	if d, err = layerOf(manifest); err != nil {
-		return nil, nil, err
-	}
-	packed, err = l.read(d, bundle.MaxArchive)
-	return manifest, packed, err
+	return l.get(ctx, d, maxManifest)
 }
 
-// read returns the blob of a descriptor, which it checks.
-func (l layout) read(d v1.Descriptor, limit int64) ([]byte, error) {
+// get returns the blob of a descriptor, which it checks.
+func (l layout) get(_ context.Context, d v1.Descriptor, limit int64) ([]byte, error) {
 	data, err := retention.ReadRegular(l.blob(d.Digest), limit)
 	if err != nil {
 		return nil, refused("its blob cannot be read: %v", err)

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/registry"
+
+	"sandwich/plans/bundle"
 )
 
 // Place is the location of a plan with a tag or a digest: a layout folder or a repository of a
@@ -22,11 +25,14 @@ type Place struct {
 
 // store holds artifacts.
 type store interface {
-	// push writes an artifact and lets the tag name it.
-	push(ctx context.Context, a *artifact, tag string) error
-	// pull returns the manifest that a tag, or a digest, names, and the packed plan in it, both
-	// checked against their digests.
-	pull(ctx context.Context, tag string, d digest.Digest) (manifest, packed []byte, err error)
+	// put writes a blob unless it exists.
+	put(ctx context.Context, b blob) error
+	// name writes a manifest, whose blobs exist, and lets the tag name it.
+	name(ctx context.Context, manifest blob, tag string) error
+	// manifest returns the manifest that a tag, or a digest, names, checked against its digest.
+	manifest(ctx context.Context, tag string, d digest.Digest) ([]byte, error)
+	// get returns a blob of at most limit bytes, checked against its digest.
+	get(ctx context.Context, d v1.Descriptor, limit int64) ([]byte, error)
 }
 
 // Options configures the access to a location.
@@ -97,33 +103,95 @@ func (p *Place) Base() string {
 // Push writes a packed plan and returns the location with the digest of its manifest. The location
 // must have a tag.
 func (p *Place) Push(ctx context.Context, packed []byte, labels map[string]string) (pinned string, err error) {
+	layer := newBlob(planKind.layer, packed)
+	return p.PushLayers(ctx, planKind, emptyConfig, []Layer{{Digest: layer.Digest, Size: layer.Size,
+		Data: func() ([]byte, error) { return packed, nil }}}, labels)
+}
+
+// Layer is a blob of an artifact. Data returns its content, which has the digest.
+type Layer struct {
+	Digest digest.Digest
+	Size   int64
+	Data   func() ([]byte, error)
+}
+
+// PushLayers writes an artifact of a kind with a configuration and layers, of which it holds one in
+// memory at a time, and returns the location with the digest of its manifest. The location must
+// have a tag.
+func (p *Place) PushLayers(ctx context.Context, kind Kind, config []byte, layers []Layer,
+	labels map[string]string) (pinned string, err error) {
 	if p.tag == "" {
-		return "", refused("a plan is pushed to a tag, not to the digest %s; give LOCATION:TAG", p.digest)
-	}
-	a, err := newArtifact(packed, labels)
-	if err != nil {
-		return "", err
+		return "", refused("a %s is pushed to a tag, not to the digest %s; give LOCATION:TAG", kind.name, p.digest)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	if err := p.store.push(ctx, a, p.tag); err != nil {
+	manifest, err := p.push(ctx, kind, newBlob(kind.config, config), layers, labels)
+	if err != nil {
 		return "", fmt.Errorf("push to %s:%s: %w", p.name, p.tag, err)
 	}
-	return p.name + "@" + a.manifest.Digest.String(), nil
+	return p.name + "@" + manifest.String(), nil
+}
+
+func (p *Place) push(ctx context.Context, kind Kind, config blob, layers []Layer,
+	labels map[string]string) (digest.Digest, error) {
+	if err := p.store.put(ctx, config); err != nil {
+		return "", err
+	}
+	var list []v1.Descriptor
+	for _, l := range layers {
+		data, err := l.Data()
+		if err != nil {
+			return "", err
+		}
+		b := newBlob(kind.layer, data)
+		if b.Digest != l.Digest {
+			return "", refused("a layer changed while it was pushed; push it again")
+		}
+		if err := p.store.put(ctx, b); err != nil {
+			return "", err
+		}
+		list = append(list, b.Descriptor)
+	}
+	m, err := newManifest(kind, config.Descriptor, list, labels)
+	if err != nil {
+		return "", err
+	}
+	return m.Digest, p.store.name(ctx, m, p.tag)
 }
 
 // Pull returns the packed plan at the location, and the location with the digest of its manifest.
 // Only digests are checked; the plan may still be invalid.
 func (p *Place) Pull(ctx context.Context) (packed []byte, pinned string, err error) {
+	pinned, err = p.PullLayers(ctx, planKind, func(m *Manifest) error {
+		if len(m.layers) != 1 {
+			return refused("it has %d layers; a plan has one, of the type %s", len(m.layers), planKind.layer)
+		}
+		packed, err = m.Layer(0, bundle.MaxArchive)
+		return err
+	})
+	return packed, pinned, err
+}
+
+// PullLayers calls fn with the manifest of a kind at the location, and returns the location with
+// the digest of the manifest. fn fetches the blobs that it needs.
+func (p *Place) PullLayers(ctx context.Context, kind Kind, fn func(m *Manifest) error) (pinned string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	manifest, packed, err := p.store.pull(ctx, p.tag, p.digest)
+	data, err := p.store.manifest(ctx, p.tag, p.digest)
+	var m *Manifest
+	if err == nil {
+		m, err = parseManifest(data, kind)
+	}
+	if err == nil {
+		m.get = func(d v1.Descriptor, limit int64) ([]byte, error) { return p.store.get(ctx, d, limit) }
+		err = fn(m)
+	}
 	if err != nil {
 		at := ":" + p.tag
 		if p.tag == "" {
 			at = "@" + p.digest.String()
 		}
-		return nil, "", fmt.Errorf("pull from %s%s: %w", p.name, at, err)
+		return "", fmt.Errorf("pull from %s%s: %w", p.name, at, err)
 	}
-	return packed, p.name + "@" + digest.FromBytes(manifest).String(), nil
+	return p.name + "@" + digest.FromBytes(data).String(), nil
 }

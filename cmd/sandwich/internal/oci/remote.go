@@ -20,8 +20,6 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
-
-	"sandwich/plans/bundle"
 )
 
 // remoteStore is a repository of a registry.
@@ -88,41 +86,36 @@ func (e *elsewhereError) Error() string {
 		e.remedy)
 }
 
-func (s *remoteStore) push(ctx context.Context, a *artifact, tag string) error {
-	for _, b := range []blob{a.config, a.layer} {
-		there, err := s.repo.Blobs().Exists(ctx, b.Descriptor)
-		if err == nil && !there {
-			err = s.repo.Blobs().Push(ctx, b.Descriptor, bytes.NewReader(b.data))
-		}
-		if err != nil {
-			return s.explain(ctx, err)
-		}
+func (s *remoteStore) put(ctx context.Context, b blob) error {
+	there, err := s.repo.Blobs().Exists(ctx, b.Descriptor)
+	if err == nil && !there {
+		err = s.repo.Blobs().Push(ctx, b.Descriptor, bytes.NewReader(b.data))
 	}
-	return s.explain(ctx, s.repo.Manifests().PushReference(ctx, a.manifest.Descriptor, bytes.NewReader(a.manifest.data),
-		tag))
+	return s.explain(ctx, err)
 }
 
-func (s *remoteStore) pull(ctx context.Context, tag string, want digest.Digest) (manifest, packed []byte, err error) {
+func (s *remoteStore) name(ctx context.Context, manifest blob, tag string) error {
+	return s.explain(ctx, s.repo.Manifests().PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.data), tag))
+}
+
+func (s *remoteStore) manifest(ctx context.Context, tag string, want digest.Digest) ([]byte, error) {
 	name := tag
 	if want != "" {
 		name = want.String()
 	}
 	d, body, err := s.repo.Manifests().FetchReference(ctx, name)
 	if err != nil {
-		return nil, nil, s.explain(ctx, err)
+		return nil, s.explain(ctx, err)
 	}
-	if manifest, err = s.read(ctx, body, d, maxManifest); err != nil {
-		return nil, nil, err
-	}
-	layer, err := layerOf(manifest)
+	return s.read(ctx, body, d, maxManifest)
+}
+
+func (s *remoteStore) get(ctx context.Context, d v1.Descriptor, limit int64) ([]byte, error) {
+	body, err := s.repo.Blobs().Fetch(ctx, d)
 	if err != nil {
-		return nil, nil, err
+		return nil, s.explain(ctx, err)
 	}
-	if body, err = s.repo.Blobs().Fetch(ctx, layer); err != nil {
-		return nil, nil, s.explain(ctx, err)
-	}
-	packed, err = s.read(ctx, body, layer, bundle.MaxArchive)
-	return manifest, packed, err
+	return s.read(ctx, body, d, limit)
 }
 
 // read reads a body to its end and closes it.

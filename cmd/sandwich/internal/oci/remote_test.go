@@ -102,12 +102,8 @@ func TestRegistry(t *testing.T) {
 
 // manifestOf is a manifest in which something was changed.
 func manifestOf(t *testing.T, change func(m *v1.Manifest)) []byte {
-	a, err := newArtifact([]byte("a packed plan"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var m v1.Manifest
-	if err := json.Unmarshal(a.manifest.data, &m); err != nil {
+	if err := json.Unmarshal(planManifest(t).data, &m); err != nil {
 		t.Fatal(err)
 	}
 	change(&m)

@@ -12,7 +12,7 @@ type purpose uint8
 
 // Purposes.
 const (
-	forText   purpose = iota // generate text
+	ForText   purpose = iota // generate text
 	ForVector                // compute embeddings or scores
 	ForBoth                  // either
 )
@@ -20,7 +20,7 @@ const (
 // suits rejects a model that the verb cannot use, and names the verbs that accept it.
 func (p purpose) suits(s *session.Session) error {
 	switch {
-	case p == forText && s.Pooling != model.NoPooling:
+	case p == ForText && s.Pooling != model.NoPooling:
 		return fmt.Errorf("%s %s and generates no text; use it with `sandwich embed` or `sandwich serve`", s.Name,
 			makes(s.Scores))
 	case p == ForVector && s.Pooling == model.NoPooling:

@@ -1,25 +1,18 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/registry"
 	"sandwich/cmd/sandwich/internal/oci"
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/plans/bundle"
 )
-
-// places describes the syntax of a location, for the help of both verbs.
-const places = `A location is oci:FOLDER:TAG, an OCI image layout, or HOST/NAME:TAG, a repository of a registry. The default tag is
-latest; @sha256:... instead of :TAG names a digest. Credentials are those of ` + "`docker login`" + `. Connections to a registry use
-TLS, except on a loopback address or with --plain-http. Only this host is contacted: if it redirects requests to another
-host, as many registries do for blobs and tokens, --allow-host must name that host.`
 
 func newPlanPush() *cobra.Command {
 	var o oci.Options
@@ -29,12 +22,12 @@ func newPlanPush() *cobra.Command {
 		Long: `Push a plan with its signatures to a registry or an OCI layout, as an artifact with a type of its own, and print the
 location with its digest. Equal plans have equal digests.
 
-` + places,
+` + registry.Locations,
 		Example: `  sandwich plan push llama.plan registry.example/plans/llama:1
   sandwich plan push llama.plan oci:releases:llama-1`,
 		Args: flags.ExactArgs(2, "a plan and a location"),
 	}
-	placeFlags(c, &o)
+	registry.AddFlags(c, &o, time.Minute)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		place, err := oci.ParsePlace(args[1], o)
 		if err != nil {
@@ -46,7 +39,7 @@ location with its digest. Equal plans have equal digests.
 		}
 		pinned, err := place.Push(c.Context(), packed, planLabels(b))
 		if err != nil {
-			return placeError(err)
+			return registry.Error(err)
 		}
 		_, err = fmt.Fprintln(c.OutOrStdout(), pinned)
 		return err
@@ -64,7 +57,7 @@ func newPlanPull() *cobra.Command {
 		Long: `Pull a plan with its signatures from a registry or an OCI layout, and print the location with the digest of the plan. A
 plan that is damaged or not signed by --key is refused, and nothing is written.
 
-` + places,
+` + registry.Locations,
 		Example: `  sandwich plan pull registry.example/plans/llama:1 -o llama.plan
   sandwich plan pull oci:releases@sha256:0f0c6ee1... --key release.pub -o llama.sandwich`,
 		Args: flags.ExactArgs(1, "a location"),
@@ -73,7 +66,7 @@ plan that is damaged or not signed by --key is refused, and nothing is written.
 		"folder, or NAME"+bundle.ArchiveSuffix+", to write (default: the last part of the location with "+
 			""+bundle.Suffix+")")
 	c.Flags().StringVar(&key.Path, "key", "", "PEM file with the public key that must have signed the plan")
-	placeFlags(c, &o)
+	registry.AddFlags(c, &o, time.Minute)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		place, err := oci.ParsePlace(args[0], o)
 		if err != nil {
@@ -84,7 +77,7 @@ plan that is damaged or not signed by --key is refused, and nothing is written.
 		}
 		packed, pinned, err := place.Pull(c.Context())
 		if err != nil {
-			return placeError(err)
+			return registry.Error(err)
 		}
 		if err := bundle.Unpack(packed, key.Check, out); err != nil {
 			return exit.Plan(err)
@@ -93,22 +86,6 @@ plan that is damaged or not signed by --key is refused, and nothing is written.
 		return err
 	}
 	return c
-}
-
-func placeFlags(c *cobra.Command, o *oci.Options) {
-	flags.Duration(c.Flags(), &o.Timeout, "timeout", time.Minute, "time limit of the whole transfer")
-	c.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "connect to the registry without TLS")
-	c.Flags().StringArrayVar(&o.Hosts, "allow-host", nil,
-		"HOST or HOST:PORT that the registry may redirect requests to; may be repeated")
-}
-
-// placeError gives an error the exit code of unusable input if the location has no plan. Other
-// errors, such as a registry that does not answer or a full disk, keep the code of a failure.
-func placeError(err error) error {
-	if errors.Is(err, oci.ErrRefused) || errors.Is(err, fs.ErrNotExist) {
-		return exit.Usage(err)
-	}
-	return exit.With(exit.Failed, err)
 }
 
 // planLabels returns the labels of a plan in a registry. They do not depend on the date.
