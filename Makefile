@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build
+.PHONY: results lanes amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -90,6 +90,9 @@ gate-proof: ## plants slowdowns of a known size and counts what plan check catch
 
 histories: ## a million random histories under each policy of the scheduler
 	$(GO) test -count=1 -timeout 0 ./runtime/sched -histories 4000000
+
+speculation: ## 2,000 random requests per model with and without drafts: the same tokens and log probabilities
+	$(GO) test -count=1 -run 'TestDraftsChangeNothing$$' -timeout 0 -v ./runtime/engine -speculated 2000
 
 losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
 	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000

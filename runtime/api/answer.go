@@ -45,10 +45,13 @@ type Result struct {
 	Finish       Finish
 	StopString   string // the stop string that ended the answer; empty if none did
 	PromptTokens int
-	CachedTokens int           // prompt tokens taken from the prefix cache
-	Tokens       int           // generated tokens
-	Arrived      time.Time     // when the engine accepted the request
-	Queued       time.Duration // from arrival to the start of the first forward
-	FirstToken   time.Duration // from arrival to the first token
-	Total        time.Duration // from arrival to the last token
+	CachedTokens int // prompt tokens taken from the prefix cache
+	Tokens       int // generated tokens
+
+	DraftedTokens  int           // tokens that were drafted and verified
+	AcceptedTokens int           // of them, tokens that are part of the answer
+	Arrived        time.Time     // when the engine accepted the request
+	Queued         time.Duration // from arrival to the start of the first forward
+	FirstToken     time.Duration // from arrival to the first token
+	Total          time.Duration // from arrival to the last token
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"sandwich/runtime/api"
@@ -35,22 +36,35 @@ func (c *lane) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 	return events
 }
 
-// drawRows continues a request from its rows of logits: the row of its last known token and one for
-// each forced token that the forward computed.
+// drawRows continues a request from its rows of logits: the row of its last known token, and one
+// for each token of its draft that the forward computed. It accepts drafted tokens as long as they
+// equal those that are drawn, each from the row before it.
 func (c *lane) drawRows(
 	j *job, first, rows int, events []sched.Event, failed []overflowed,
 ) ([]sched.Event, []overflowed) {
-	for i := first; i < first+rows; i++ {
-		if !c.finite(i) {
-			return c.failRow(j, int(c.batch.LogitRows[i]), events, failed)
+	j.known = j.known[:0]
+	certain := min(rows-1, j.sent.len())
+	for i := range rows {
+		if !c.finite(first + i) {
+			return c.failRow(j, int(c.batch.LogitRows[first+i]), events, failed)
+		}
+		if j.req.PromptOnly {
+			delete(c.jobs, j.id)
+			j.out.close(api.FinishLength, nil)
+			return append(events, sched.Event{Kind: sched.Finish, ID: j.id}), failed
+		}
+		if j.sent.len() == 0 && c.draw(j, c.logits(first+i)) {
+			c.verified(j, rows-1-certain, i-certain, i-certain)
+			delete(c.jobs, j.id)
+			return append(events, sched.Event{Kind: sched.Finish, ID: j.id, Tokens: j.known}), failed
+		}
+		j.known = append(j.known, j.sent.take())
+		if i+1 == rows || c.batch.Tokens[c.batch.LogitRows[first+i+1]] != j.known[i] {
+			c.verified(j, rows-1-certain, min(rows-1, i+1)-certain, i-certain)
+			break
 		}
 	}
-	if j.req.PromptOnly {
-		delete(c.jobs, j.id)
-		j.out.close(api.FinishLength, nil)
-		return append(events, sched.Event{Kind: sched.Finish, ID: j.id}), failed
-	}
-	return append(events, c.draw(j, rows-1, c.logits(first+rows-1))), failed
+	return append(events, c.propose(j)), failed
 }
 
 // failRow ends a request whose numbers overflowed in a row.
@@ -70,44 +84,27 @@ func (e *Engine) score(j *job, pos int, logits []float32) {
 	j.out.put(drawnToken{id: own.ID, logprob: own.Logprob, top: top, at: time.Now(), prompt: true})
 }
 
-// draw continues a request after a forward that computed some of its forced tokens: with the next
-// forced token, or with one drawn from the logits. Tokens after it that are the only ones allowed
-// need no logits. They are sent at once and are the draft of the next decode, which always accepts
-// them.
-func (e *Engine) draw(j *job, computed int, logits []float32) sched.Event {
-	j.known = append(j.known[:0], j.forced[:computed]...)
-	if j.forced = j.forced[computed:]; len(j.forced) > 0 {
-		j.known = append(j.known, j.forced[0])
-		j.forced = j.forced[1:]
-		return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: e.draftOf(j.forced)}
-	}
+// draw draws the next token of a request from logits and sends it. Tokens after it that are the
+// only ones allowed need no logits: they are sent at once. draw reports whether the request ends.
+func (e *Engine) draw(j *job, logits []float32) (ended bool) {
 	s := drawnToken{id: j.sampler.Next(logits, j.allowed(), e.buffer), at: time.Now()}
 	if j.req.Logprobs {
 		var own api.TokenLogprob
 		own, s.top = e.buffer.Logprobs(logits, s.id, j.req.TopLogprobs)
 		s.logprob = own.Logprob
 	}
-	j.known, j.forced = append(j.known, s.id), j.forcedMemory[:0]
 	for !e.deliver(j, s) {
+		j.sent.put(s.id)
+		if j.drafts.text != nil {
+			j.drafts.text.Append(s.id)
+		}
 		id, ok := j.only()
 		if !ok {
-			j.forcedMemory = j.forced
-			return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: e.draftOf(j.forced)}
+			return false
 		}
-		j.forced = append(j.forced, j.sampler.Count(id))
-		s = drawnToken{id: id, at: s.at}
+		s = drawnToken{id: j.sampler.Count(id), at: s.at}
 	}
-	delete(e.jobs, j.id)
-	return sched.Event{Kind: sched.Finish, ID: j.id}
-}
-
-// draftOf returns the forced tokens that the next decode may compute: none if the model has
-// recurrent states, since a batch then has one row per sequence.
-func (e *Engine) draftOf(forced []int32) []int32 {
-	if e.runner.assembly.States.Each() > 0 {
-		return nil
-	}
-	return forced
+	return true
 }
 
 // deliver sends a token to its request. It reports whether the request ends with it.
@@ -133,4 +130,34 @@ func (e *Engine) deliver(j *job, s drawnToken) bool {
 		j.out.close(reason, nil)
 	}
 	return reason != ""
+}
+
+// allowed returns the tokens that the constraint of the request allows next; nil allows all.
+func (j *job) allowed() []uint64 {
+	if j.req.Constraint == nil {
+		return nil
+	}
+	return j.req.Constraint.Allowed(j.limit - j.generated)
+}
+
+// only returns the next token if the constraint allows no other and its logits are not requested.
+func (j *job) only() (int32, bool) {
+	if j.req.Constraint == nil || j.req.Logprobs {
+		return 0, false
+	}
+	return j.req.Constraint.Only(j.limit - j.generated)
+}
+
+// follows passes a token to the constraint of the request. It reports whether the answer is
+// complete with it.
+func (j *job) follows(id int32) (whole bool, err error) {
+	c := j.req.Constraint
+	if c == nil {
+		return false, nil
+	}
+	if err := c.Accept(id); err != nil {
+		const text = "the vocabulary of the model cannot spell an answer of this form: %v"
+		return false, &api.InvalidError{Param: j.req.Format.Param, Message: fmt.Sprintf(text, err)}
+	}
+	return c.MustEnd(), nil
 }

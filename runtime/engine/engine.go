@@ -33,6 +33,7 @@ type Options struct {
 	Parallel int // requests that run at once
 	Queue    int // requests that may wait in addition
 	Service
+	Speculation
 	Accelerator DeviceOptions
 	Prefixes    PrefixOptions
 
@@ -69,6 +70,8 @@ type Engine struct {
 	recent  recentTexts
 	stored  storedPrefixes
 	watch   watch // of the available CPUs
+
+	drafting *drafting // guarded by mu, but for the drafter
 
 	mu         sync.Mutex // guards the fields up to the next blank line
 	sched      *sched.Scheduler
@@ -112,8 +115,8 @@ type job struct {
 	cachedOnArrival int        // prompt positions; set if Request.Queued is set
 	storedOnArrival int        // prompt positions that will be loaded from disk
 	known           []int32    // tokens of the event that goes to the scheduler
-	forced          []int32    // tokens sent because no other was allowed, that are not computed yet
-	forcedMemory    []int32    // backing array of forced
+	sent            tokenQueue // tokens that were sent and are not computed yet
+	drafts          jobDrafts
 	output          []int32    // generated tokens, for recentTexts
 	hit             prefix.Hit // of its prompt on disk
 	stopLoad        func()     // cancels the load of hit; may be nil
@@ -148,7 +151,8 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	if shape.Pooling != model.NoPooling {
 		o.Parallel = max(o.Parallel, minTexts)
 	}
-	o.LogitRows = max(o.LogitRows, o.Parallel+1) // an aged request runs in addition
+	rows := sched.DecodeRows(o.Parallel, o.Plan.BatchMax)
+	o.LogitRows = max(o.LogitRows, rows)
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context+1))
 	o.RunnerOptions.Context = max(o.RunnerOptions.Context, o.Context)
 	o.Sequences = sched.Residents(o.Parallel)
@@ -167,7 +171,9 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
+	drafting := newDrafting(o.Speculation, costs, rows)
 	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.assembly.Stores,
+		BatchRows: rows, Allot: drafting.allot,
 		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
@@ -187,7 +193,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
 		buffer: sampling.NewBuffer(r.assembly.Workers.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		begin: time.Now(),
+		begin: time.Now(), drafting: drafting,
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
@@ -269,6 +275,8 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	if req.Queued != nil {
 		diverged = e.recent.diverged(req.Salt, req.Prompt)
 	}
+	e.drafting.open(j)
+	defer j.closeDrafts() // after cancel
 	if err := e.submit(j); err != nil {
 		return api.Result{}, err
 	}

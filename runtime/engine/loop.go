@@ -186,6 +186,7 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 func (c *lane) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
 	c.counts.add(act, c.took)
 	c.learn(act)
+	c.stepped(act)
 	if c.observe != nil {
 		c.report(act, done)
 	}

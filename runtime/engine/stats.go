@@ -35,8 +35,9 @@ type Stats struct {
 	Scheduler sched.Stats
 	Pool      pool.Stats
 	Memory    Memory
-	Places    pool.Places   // PUs where the workers may run; Lost has workers whose PU is unavailable
-	Quota     float64       // CPU quota of the cgroup, in CPUs; 0 when unlimited
+	Places    pool.Places // PUs where the workers may run; Lost has workers whose PU is unavailable
+	Quota     float64     // CPU quota of the cgroup, in CPUs; 0 when unlimited
+	Drafts    []DraftCounts
 	Prefixes  *prefix.Stats // of the prefix store; nil without one
 	Failed    error         // error of all further requests: api.ErrClosed, *InternalError or nil
 }
@@ -90,5 +91,6 @@ func (e *Engine) Stats() Stats {
 		stored = &s
 	}
 	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
-		Places: seen.Places, Quota: seen.Quota, Failed: e.failed, Prefixes: stored}
+		Places: seen.Places, Quota: seen.Quota, Failed: e.failed, Prefixes: stored,
+		Drafts: e.drafting.counts()}
 }

@@ -44,6 +44,13 @@ type Config struct {
 	Texts bool
 	Whole bool // a prefill is never divided into chunks, and no prefix is shared
 
+	// BatchRows is the number of rows up to which drafted tokens fill a decode batch; MaxRunning,
+	// which is also the least.
+	BatchRows int
+	// Allot sets the rows of drafts that share the free rows of a decode batch; by default they
+	// take them in order.
+	Allot func(drafts []Draft, free int)
+
 	Policy   string        // a name in Policies(); DefaultPolicy
 	MixedCap int           // rows of a decode batch of both classes without predicted times; DefaultMixedCap
 	Aging    time.Duration // a proactive request without progress for so long has aged; DefaultAging, negative: never
@@ -73,6 +80,10 @@ func (c Config) withDefaults() Config {
 	set(&c.LogitRows, 1)
 	set(&c.MixedCap, DefaultMixedCap)
 	set(&c.DecodesBetweenChunks, 1)
+	c.BatchRows = max(c.BatchRows, c.MaxRunning)
+	if c.Allot == nil {
+		c.Allot = allotInOrder
+	}
 	if c.Lanes == nil {
 		c.Lanes = []Lane{CoresLane()}
 	}
@@ -95,11 +106,24 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// allotInOrder is the default of Config.Allot: drafts take the free rows in order of precedence.
+func allotInOrder(drafts []Draft, free int) {
+	for i := range drafts {
+		d := &drafts[i]
+		d.Rows = min(d.Tokens, free)
+		free -= d.Rows
+	}
+}
+
 func (c Config) residents() int { return Residents(c.MaxRunning) }
 
 // Residents returns the most sequences that hold blocks at once if maxRunning of each class run: as
 // many proactive ones again may be admitted because their first quantum is due.
 func Residents(maxRunning int) int { return 3 * maxRunning }
+
+// DecodeRows returns the most rows of a decode batch: those of maxRunning sequences and one of an
+// aged request, or with drafts up to batchRows.
+func DecodeRows(maxRunning, batchRows int) int { return max(maxRunning+1, batchRows) }
 
 // Lane is a stream of forwards, of which one runs at a time: on the cores or on a device.
 type Lane struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/phase"
 )
 
@@ -170,15 +171,36 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 // sequence pauses or is preempted for a draft. A recurrent state cannot drop a wrong token, so
 // models with states get none.
 func (s *Scheduler) addDrafts(f *flight, free int) {
-	s.rows[phase.Decode] = s.rows[phase.Decode][:0]
-	for _, r := range f.reqs {
-		n := max(0, min(r.draft, free))
-		if n > 0 && s.cache.Rewinds() && s.cache.Reserve(r.seq, r.seq.Len()+1+n) {
-			r.rows += n
-			free -= n
+	if free > 0 && s.cache.Rewinds() {
+		s.drafts = s.drafts[:0]
+		for _, r := range f.reqs {
+			s.drafts = append(s.drafts, Draft{ID: r.id, Known: r.known, Tokens: r.draft,
+				Certain: min(r.certain, r.draft), Chance: r.chance})
 		}
-		s.rows[phase.Decode] = append(s.rows[phase.Decode], Rows{r.id, r.rows})
+		s.cfg.Allot(s.drafts, free)
+		for i, r := range f.reqs {
+			n := min(s.drafts[i].Rows, r.draft, free)
+			if n > 0 && s.reserveDraft(r, n) {
+				r.rows += n
+				free -= n
+			}
+		}
 	}
+	rows := s.rows[phase.Decode][:0]
+	for _, r := range f.reqs {
+		rows = append(rows, Rows{r.id, r.rows})
+	}
+	s.rows[phase.Decode] = rows
+}
+
+// reserveDraft reserves blocks for the next position of r and n drafted ones. If that takes another
+// block, each resident sequence must be left one, so that none is preempted because of a draft.
+func (s *Scheduler) reserveDraft(r *request, n int) bool {
+	next := r.seq.Len() + 1
+	if kvcache.BlocksFor(next+n) > kvcache.BlocksFor(next) && !s.cache.Spare(len(s.running)+1) {
+		return false
+	}
+	return s.cache.Reserve(r.seq, next+n)
 }
 
 // choose fills s.batch in order of precedence and returns how many rows it may have. A sequence
@@ -192,7 +214,7 @@ func (s *Scheduler) choose() (rows int) {
 	}
 	ready := len(s.batch)
 	s.batch, rows = s.policy.batch(s, s.batch)
-	rows = min(rows, s.cfg.MaxRunning+1)
+	rows = min(rows, s.cfg.BatchRows)
 	s.batch = s.batch[:min(len(s.batch), s.cfg.MaxRunning+1)]
 	s.stats.Evictions += int64(ready - len(s.batch))
 	return rows

@@ -29,7 +29,7 @@ const (
 	Done                        // the forward on Lane ended; precedes its Sampled and Finish events
 	Stopped                     // the forward on Lane halted at an op boundary
 	Sampled                     // ID continues with Tokens, of which the last was not computed yet
-	Finish                      // ID is complete
+	Finish                      // ID is complete, after Tokens of its draft
 	Ready                       // ID, which arrived Pending, may run
 	Loaded                      // the blocks of the Load of ID are filled
 	LoadFailed                  // the Load of ID ended without them: its positions are computed
@@ -51,11 +51,23 @@ type Event struct {
 	Ends         []int        // Arrive: positions after messages of the prompt, where others may branch; copied
 	Stored       int          // Arrive: positions of the prompt that can be loaded, a multiple of kvcache.BlockTokens
 	Pending      bool         // Arrive: the request takes a place in its queue and runs only after its Ready
-	Tokens       []int32      // Sampled: copied; nil means one token, in a simulation
+	Tokens       []int32      // Sampled: copied; nil means one token, in a simulation; Finish: accepted drafts
 	// Sampled: draft of the following tokens, copied. The next decode batch verifies as many of
 	// them as it has rows left.
-	Draft []int32
-	Ahead time.Duration // Stopped: predicted time of the op at which the forward continues; 0: unknown
+	Draft   []int32
+	Certain int           // Sampled: leading tokens of Draft that will be accepted
+	Chance  float64       // Sampled: probability that each further one is accepted if those before it were
+	Ahead   time.Duration // Stopped: predicted time of the op at which the forward continues; 0: unknown
+}
+
+// Draft describes the drafted tokens of a sequence that may join a decode batch.
+type Draft struct {
+	ID      ID
+	Known   int     // positions that each row of the sequence attends to, about
+	Tokens  int     // of the draft
+	Certain int     // leading tokens of the draft that will be accepted
+	Chance  float64 // probability that each further token is accepted if those before it were
+	Rows    int     // result: leading tokens of the draft that join the batch
 }
 
 // ActionKind is the kind of an Action.

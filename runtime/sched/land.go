@@ -71,7 +71,7 @@ func (s *Scheduler) sampled(now time.Duration, r *request, e *Event) {
 	case n == 0 && r.named:
 		why = Invalid
 	case r.known+max(n, 1) <= r.limit:
-		s.extend(r, e.Tokens, e.Draft)
+		s.extend(r, e)
 		r.progress = now
 		return
 	}
@@ -80,10 +80,11 @@ func (s *Scheduler) sampled(now time.Duration, r *request, e *Event) {
 	s.reject(id, why)
 }
 
-func (s *Scheduler) extend(r *request, tokens, draft []int32) {
-	n := max(len(tokens), 1)
+// extend appends the tokens of a Sampled and its draft to a request.
+func (s *Scheduler) extend(r *request, e *Event) {
+	n := max(len(e.Tokens), 1)
 	if r.named {
-		r.tokens = append(r.tokens[:r.known], tokens...)
+		r.tokens = append(r.tokens[:r.known], e.Tokens...)
 	}
 	r.known += n
 	if held := min(n-1, r.checked); held > 0 {
@@ -91,8 +92,9 @@ func (s *Scheduler) extend(r *request, tokens, draft []int32) {
 	}
 	r.checked, r.draft = 0, 0
 	if r.named {
-		r.draft = min(len(draft), r.limit-r.known)
-		r.tokens = append(r.tokens, draft[:r.draft]...)
+		r.draft = min(len(e.Draft), r.limit-r.known)
+		r.certain, r.chance = e.Certain, e.Chance
+		r.tokens = append(r.tokens, e.Draft[:r.draft]...)
 	}
 }
 
@@ -125,4 +127,17 @@ func (s *Scheduler) endLoad(id ID, filled bool) {
 		s.arrived = append(s.arrived, r) // it may halt a prefill now
 	}
 	s.blocked = nil // r can be preempted from now on
+}
+
+// accept appends drafted tokens that the last forward of a request has computed, so that their
+// blocks can be shared after it has ended.
+func (s *Scheduler) accept(r *request, tokens []int32) {
+	n := min(len(tokens), r.checked)
+	if n == 0 || r.seq == nil || !r.named || r.known+n > r.limit {
+		return
+	}
+	r.tokens = append(r.tokens[:r.known], tokens[:n]...)
+	r.known += n
+	s.computed(r, n)
+	r.checked = 0
 }

@@ -22,7 +22,7 @@ type policy interface {
 	next(s *Scheduler, w work) (prefill *request, quantum time.Duration)
 	// batch orders the sequences that are ready to decode by precedence for rows and blocks and
 	// leaves out those that pause. At least one stays, and at most MaxRunning+1. Drafts may fill
-	// the batch up to most rows.
+	// the batch up to most rows, which is at most Config.BatchRows.
 	batch(s *Scheduler, ready []*request) (rows []*request, most int)
 	// victim is the resident sequence that loses its blocks next, or nil if all of them write to
 	// their blocks. It is the last one of a fixed order, so that the first one always finishes.
@@ -98,7 +98,7 @@ func (s *Scheduler) within(w work, c Class) *request {
 // inOrder returns a batch of all ready sequences in order of precedence, up to MaxRunning.
 func inOrder(s *Scheduler, ready []*request) ([]*request, int) {
 	slices.SortFunc(ready, precedence)
-	return ready[:min(len(ready), s.cfg.MaxRunning)], s.cfg.MaxRunning
+	return ready[:min(len(ready), s.cfg.MaxRunning)], s.cfg.BatchRows
 }
 
 // ofClass keeps the requests of a class, or all if there are none of it.

@@ -187,9 +187,13 @@ func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (rows []
 		n++
 	}
 	if ready[n-1].class == Reactive {
-		return ready[:n], s.cfg.MaxRunning
+		return ready[:n], s.cfg.BatchRows
 	}
-	return ready[:n], s.cfg.MixedCap
+	most = n
+	for each := positions / n; most < s.cfg.BatchRows && p.fits(s, most+1, positions+each); most++ {
+		positions += each
+	}
+	return ready[:n], most
 }
 
 // fits reports whether a decode batch of both classes may have so many rows, which attend to so
@@ -272,7 +276,7 @@ func (p *sandwich) reactiveStep(s *Scheduler, batch []*request) time.Duration {
 	rows, positions := 0, 0
 	for _, r := range batch {
 		if r.class == Reactive {
-			rows, positions = rows+1, positions+r.known
+			rows, positions = rows+r.rows, positions+r.rows*r.known
 		}
 	}
 	if rows == 0 {
@@ -299,7 +303,8 @@ func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 	default:
 		step := min(p.earning, took)
 		if p.guaranteed(s) { // the share of reactive rows, whatever was predicted
-			step = max(step, took*time.Duration(countReactive(f.reqs))/time.Duration(len(f.reqs)))
+			reactive, all := rowsOf(f.reqs)
+			step = max(step, took*time.Duration(reactive)/time.Duration(all))
 		}
 		p.step = p.share(s, min(step, worstDebt))
 		p.credit = min(p.credit+p.step, p.mostCredit(s))
@@ -349,6 +354,16 @@ func (p *sandwich) timeRows(s *Scheduler, r *request) {
 
 // aged forgives a debt: it was caused by other requests.
 func (p *sandwich) aged(*Scheduler, *request) { p.credit = max(p.credit, 0) }
+
+// rowsOf returns the rows of the reactive requests of a forward, and those of all of them.
+func rowsOf(reqs []*request) (reactive, all int) {
+	for _, r := range reqs {
+		if all += r.rows; r.class == Reactive {
+			reactive += r.rows
+		}
+	}
+	return reactive, all
+}
 
 // countReactive returns the number of reactive requests.
 func countReactive(reqs []*request) (n int) {

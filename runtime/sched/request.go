@@ -37,6 +37,8 @@ type request struct {
 	salt     kvcache.Salt
 	stored   int           // positions that can be loaded
 	draft    int           // drafted tokens after the known ones in tokens
+	certain  int           // drafted tokens that will be accepted
+	chance   float64       // that each further drafted token is accepted
 	rows     int           // of the last forward
 	chunk    time.Duration // when the current chunk of its prompt started
 	checked  int           // drafted tokens computed and not yet confirmed by a Sampled

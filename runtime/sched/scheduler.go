@@ -63,6 +63,7 @@ type Scheduler struct {
 	actions []Action
 	rows    [phase.Count][]Rows // of the actions of a Step
 	batch   []*request
+	drafts  []Draft
 }
 
 // New returns a scheduler with an empty cache. It refuses an unknown policy and an invalid list of
@@ -82,7 +83,7 @@ func New(cfg Config) (*Scheduler, error) {
 		rules:      p.rules(),
 		cfg:        cfg,
 		laneOf:     laneOf,
-		cache:      kvcache.New(max(cfg.Chunk, cfg.MaxRunning), cfg.Stores),
+		cache:      kvcache.New(max(cfg.Chunk, cfg.BatchRows), cfg.Stores),
 		byID:       make(map[ID]*request),
 		flights:    make([]flight, len(cfg.Lanes)),
 		sinceChunk: cfg.DecodesBetweenChunks,

@@ -73,6 +73,7 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 		}
 	case Finish:
 		if r := s.byID[e.ID]; r != nil {
+			s.accept(r, e.Tokens)
 			if r.seq != nil {
 				s.served(now - r.admitted)
 			}

@@ -30,6 +30,7 @@ type Sizes struct {
 	Positions                int   // exec.Options.Context
 	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
+	engine.Speculation
 	Prefixes  *disk.Store            // engine.PrefixOptions.Store
 	Observe   func(f engine.Forward) // engine.Options.Observe
 	Note      func(text string)      // engine.Options.Note
@@ -45,8 +46,8 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
 	options := engine.Options{RunnerOptions: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
-		Service: v.Service, Profile: s.Profile, Observe: v.Observe, Note: v.Note, Displaced: v.Displaced,
-		Occupancy: s.Occupancy, Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name},
+		Service: v.Service, Speculation: v.Speculation, Profile: s.Profile, Observe: v.Observe, Note: v.Note,
+		Displaced: v.Displaced, Occupancy: s.Occupancy, Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name},
 		Accelerator: s.Accelerator}
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG

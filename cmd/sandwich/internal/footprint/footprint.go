@@ -41,8 +41,8 @@ func Serving(p *plans.Plan, context, parallel int, here bool) ([]Row, error) {
 // Sized is servingMemory for the sizes of a server.
 func Sized(p *plans.Plan, sizes session.Sizes, here bool) ([]Row, error) {
 	need, parallel := kvcache.BlocksFor(sizes.Context), sizes.Parallel
-	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: parallel + 1, Sequences: sched.Residents(parallel),
-		StateBytes: sizes.StateBytes}
+	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: sched.DecodeRows(parallel, p.BatchMax),
+		Sequences: sched.Residents(parallel), StateBytes: sizes.StateBytes}
 	if here {
 		o.Least = need // serve uses fewer blocks if memory is short
 	}

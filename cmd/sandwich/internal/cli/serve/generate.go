@@ -19,6 +19,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine"
 	"sandwich/runtime/session"
 	"sandwich/runtime/textio"
 	"sandwich/runtime/tokenizer"
@@ -40,6 +41,7 @@ type generateFlags struct {
 	stop      []string
 	logits    string
 	sampling  api.Sampling
+	drafts    engine.Speculation
 }
 
 // NewGenerate returns the verb generate.
@@ -72,6 +74,7 @@ the number of positions, then the logits after each position of the prompt as li
 	fs.StringArrayVar(&f.stop, "stop", nil, "stop before this text; may be repeated")
 	fs.StringVar(&f.logits, "logits", "", "write the logits of every prompt position to this file")
 	addSampling(c, &f.sampling)
+	modelflags.AddSpeculate(fs, &f.drafts)
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(c); err != nil {
@@ -180,12 +183,14 @@ type timings struct {
 	DecodeRate  float64 `json:"tokens_per_second"`
 	PromptCount int     `json:"prompt_n"`
 	DecodeCount int     `json:"decode_n"`
+	Drafted     int     `json:"drafted_n"`  // tokens that were drafted and verified
+	Accepted    int     `json:"accepted_n"` // of them, tokens of the answer
 }
 
 func (f *generateFlags) generate(ctx context.Context, s *session.Session, a *Generated, out io.Writer, stream bool,
 	began time.Time) error {
 	e, err := s.Engine(ctx, session.Sizes{Context: len(a.Prompt) + f.count, Positions: f.context, Parallel: 1,
-		Queue: 1})
+		Queue: 1, Speculation: f.drafts})
 	if err != nil {
 		return err
 	}
@@ -228,6 +233,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session.Session, a *Gen
 
 func (t *timings) set(r api.Result) {
 	t.PromptCount, t.DecodeCount = r.PromptTokens, r.Tokens
+	t.Drafted, t.Accepted = r.DraftedTokens, r.AcceptedTokens
 	t.FirstToken = r.FirstToken.Seconds()
 	t.Decode = (r.Total - r.FirstToken).Seconds()
 	if t.FirstToken > 0 {

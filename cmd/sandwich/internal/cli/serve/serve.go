@@ -108,6 +108,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.Bytes(fs, &f.sizes.StateBytes, "state-bytes", "memory for checkpoints of recurrent states, from which "+
 		"requests with equal beginnings resume, such as 2GiB; 0 disables them (default: a few checkpoints)")
 	f.sizes.AddService(fs)
+	modelflags.AddSpeculate(fs, &f.sizes.Speculation)
 	flags.Duration(fs, &f.grace, "grace", 30*time.Second, "time limit for running requests after SIGTERM")
 	f.prefixes.Add(fs)
 	f.access.add(c)

@@ -1,0 +1,141 @@
+package speculate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"sandwich/runtime/sched"
+)
+
+// linear returns the ratios of steps whose time grows by a part of the first row for each row.
+func linear(rows int, each float64) []float64 {
+	list := make([]float64, rows)
+	for i := range list {
+		list[i] = 1 + each*float64(i)
+	}
+	return list
+}
+
+func rowsOf(list []sched.Draft) (rows []int) {
+	for _, d := range list {
+		rows = append(rows, d.Rows)
+	}
+	return rows
+}
+
+func TestAllot(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ratios []float64
+		depth  int
+		free   int
+		drafts []sched.Draft
+		want   []int
+	}{
+		{"rows are free", linear(16, 0), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{4}},
+		{"rows cost as much as steps", linear(16, 1), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{0}},
+		{"largest gain", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.8}}, []int{3}},
+		{"gain below 2 %", linear(16, 0.1), 0, 15, []sched.Draft{{Tokens: 9, Chance: 0.11}}, []int{0}},
+		{"the likelier draft first", linear(4, 0.01), 0, 2,
+			[]sched.Draft{{Tokens: 3, Chance: 0.5}, {Tokens: 3, Chance: 0.9}}, []int{0, 2}},
+		{"shared by chance", linear(8, 0.01), 0, 3,
+			[]sched.Draft{{Tokens: 3, Chance: 0.7}, {Tokens: 3, Chance: 0.8}}, []int{1, 2}},
+		{"certain tokens first", linear(8, 1), 0, 3,
+			[]sched.Draft{{Tokens: 3, Chance: 0.9}, {Tokens: 3, Certain: 3}}, []int{0, 3}},
+		{"drafts after certain tokens", linear(8, 0.01), 0, 7,
+			[]sched.Draft{{Tokens: 5, Certain: 2, Chance: 0.9}}, []int{5}},
+		{"no certain row left", linear(8, 0.01), 0, 1, []sched.Draft{{Tokens: 5, Certain: 3, Chance: 0.9}}, []int{1}},
+		{"fixed depth", linear(8, 1), 2, 7, []sched.Draft{{Tokens: 5}, {Tokens: 1}, {Tokens: 5}}, []int{2, 1, 2}},
+		{"depth beyond the rows", linear(4, 1), 100, 99, []sched.Draft{{Tokens: 50}, {Tokens: 50}}, []int{2, 0}},
+		{"no rows", linear(1, 1), 0, 99, []sched.Draft{{Tokens: 5, Chance: 1}, {Tokens: 5, Chance: 1}}, []int{0, 0}},
+		{"no drafts", linear(8, 0), 0, 7, []sched.Draft{{}, {}}, []int{0, 0}},
+	} {
+		of := NewController(c.ratios, c.depth)
+		for rows := range len(c.ratios) { // as the prior says
+			for range leastSteps {
+				of.Stepped(rows+1, 0, time.Duration(c.ratios[rows]*float64(time.Millisecond)))
+			}
+		}
+		of.saved = 0
+		of.Allot(c.drafts, c.free)
+		if got := rowsOf(c.drafts); !slices.Equal(got, c.want) {
+			t.Errorf("%s: rows %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestMeasuredTimesReplacePriors checks that a wrong prior loses to measured steps, by context.
+func TestMeasuredTimesReplacePriors(t *testing.T) {
+	c := NewController(linear(8, 0.01), 0)
+	for range 20 {
+		c.Stepped(1, 100, 10*time.Millisecond)
+		c.Stepped(2, 200, 19*time.Millisecond)
+		c.Stepped(1, 100_000, 30*time.Millisecond)
+		c.Stepped(2, 200_000, 31*time.Millisecond)
+	}
+	c.saved = 0
+	for _, want := range []struct{ context, rows int }{{100, 0}, {100_000, 7}} {
+		list := []sched.Draft{{Known: want.context, Tokens: 7, Chance: 0.8}}
+		if c.Allot(list, 7); list[0].Rows != want.rows {
+			t.Errorf("%d rows are drafted at %d tokens of context, want %d", list[0].Rows, want.context, want.rows)
+		}
+	}
+}
+
+// simulated runs steps of a sequence whose drafts are accepted with a probability. It returns the
+// tokens per time relative to plain decoding on a machine with these times of steps.
+func simulated(c *Controller, times []float64, accept float64, steps int, rng *rand.Rand) float64 {
+	var a Acceptance
+	tokens, took := 0, 0.0
+	for range steps {
+		list := []sched.Draft{{Tokens: len(times) - 1, Chance: c.Chance(&a, 0)}}
+		c.Allot(list, len(times)-1)
+		n, accepted := list[0].Rows, 0
+		for accepted < n && rng.Float64() < accept {
+			accepted++
+		}
+		if n > 0 {
+			c.Verified(&a, 0, min(n, accepted+1), accepted)
+		}
+		step := times[n] * (0.97 + 0.06*rng.Float64())
+		c.Stepped(n+1, n+1, time.Duration(step*float64(time.Millisecond)))
+		tokens, took = tokens+1+accepted, took+step
+	}
+	return float64(tokens) / took * times[0]
+}
+
+// TestControllerNeverLoses checks the bounds of the controller on simulated machines: right drafts
+// gain most of what is possible, and wrong ones cost at most 2 %, even with a wrong prior.
+func TestControllerNeverLoses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, each := range []float64{0.01, 0.1, 0.5, 1} {
+		for _, accept := range []float64{0, 0.3, 0.6, 0.8, 1} {
+			times := linear(16, each)
+			bound, expected, p := 1.0, 1.0, 1.0
+			for d := 1; d < len(times); d++ {
+				p *= accept
+				expected += p
+				bound = max(bound, expected/times[d])
+			}
+			c := NewController(linear(16, 0.05), 0)
+			simulated(c, times, accept, 200, rng)
+			if got := simulated(c, times, accept, 3000, rng); got < 0.9*bound || got < 0.98 {
+				t.Errorf("rows of %g steps, acceptance %g: %.3f times plain speed, the bound is %.3f", each, accept,
+					got, bound)
+			}
+		}
+	}
+}
+
+// TestControllerFollowsAcceptance checks that drafting resumes when drafts become right again.
+func TestControllerFollowsAcceptance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	c, times := NewController(linear(16, 0.1), 0), linear(16, 0.1)
+	simulated(c, times, 0, 2000, rng)
+	simulated(c, times, 1, 3000, rng)
+	if got := simulated(c, times, 1, 500, rng); got < 4 {
+		t.Errorf("%.2f times plain speed after drafts became right", got)
+	}
+}
