@@ -55,6 +55,7 @@ func (g *Generator) Metrics() []metrics.Metric {
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
 	counter("device_lost_total", "Devices that failed; their requests continued on the cores.", float64(s.LostDevices))
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
+	out = append(out, draftMetrics(s.Drafts)...)
 	for _, class := range []api.Class{api.Reactive, api.Proactive} {
 		of := [2]string{"class", class.String()}
 		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[class]), of)
@@ -101,6 +102,21 @@ func prefixMetrics(s engine.Stats) (out []metrics.Metric) {
 	add("damaged_total", "Blocks that were damaged and removed.", true, float64(p.Damaged))
 	add("dropped_total", "Prefixes not written because too many others waited.", true, float64(p.Dropped))
 	add("bytes", "Size of all blocks, as this process knows it.", false, float64(p.Bytes))
+	return out
+}
+
+// draftMetrics returns the counters and gauges of drafters.
+func draftMetrics(drafts []engine.DraftCounts) (out []metrics.Metric) {
+	for _, d := range drafts {
+		of := [][2]string{{"drafter", d.Name}}
+		out = append(out,
+			metrics.Metric{Name: "sandwich_draft_tokens_total", Help: "Drafted tokens that decode batches verified.",
+				Counter: true, Labels: of, Value: float64(d.Drafted)},
+			metrics.Metric{Name: "sandwich_draft_accepted_tokens_total", Help: "Drafted tokens that were accepted.",
+				Counter: true, Labels: of, Value: float64(d.Accepted)},
+			metrics.Metric{Name: "sandwich_draft_bytes", Help: "Memory of a drafter.", Labels: of,
+				Value: float64(d.Bytes)})
+	}
 	return out
 }
 

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"maps"
 	"testing"
 
 	"sandwich/runtime/engine"
@@ -31,5 +32,19 @@ func TestPlacementMetrics(t *testing.T) {
 	}
 	if remote != 3 || moved != 4096 {
 		t.Errorf("%d remote fractions of 3 bound buffers, %v bytes moved", remote, moved)
+	}
+}
+
+// TestDraftMetrics checks that each drafter has its counters and its memory.
+func TestDraftMetrics(t *testing.T) {
+	got := map[string]float64{}
+	for _, m := range draftMetrics([]engine.DraftCounts{{Name: "a", Drafted: 9, Accepted: 4, Bytes: 100}, {Name: "b"}}) {
+		got[m.Name+" "+m.Labels[0][1]] = m.Value
+	}
+	want := map[string]float64{"sandwich_draft_tokens_total a": 9, "sandwich_draft_accepted_tokens_total a": 4,
+		"sandwich_draft_bytes a": 100, "sandwich_draft_tokens_total b": 0, "sandwich_draft_accepted_tokens_total b": 0,
+		"sandwich_draft_bytes b": 0}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

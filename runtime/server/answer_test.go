@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"reflect"
@@ -240,5 +241,23 @@ func TestMetrics(t *testing.T) {
 	}
 	if strings.Count(text, "# TYPE sandwich_http_requests_total") != 1 {
 		t.Errorf("one header a name, please:\n%s", text)
+	}
+}
+
+// TestUsageOfDrafts checks that usage counts drafted tokens where there are any.
+func TestUsageOfDrafts(t *testing.T) {
+	f := &timedFake{fake{words: []string{"a", "b", "c"}}}
+	for _, n := range []int{1, 3} {
+		body := fmt.Sprintf(`{"prompt":"x","n":%d}`, n)
+		u := parsed(t, post(t, New(f, Options{}), "/v1/completions", body).Body.Bytes())
+		if at(u, "usage", "completion_tokens") != float64(3*n) ||
+			at(u, "usage", "completion_tokens_details", "accepted_prediction_tokens") != float64(2*n) ||
+			at(u, "usage", "completion_tokens_details", "rejected_prediction_tokens") != float64(3*n) {
+			t.Errorf("%d choices: usage %v", n, at(u, "usage"))
+		}
+	}
+	u := parsed(t, post(t, New(&f.fake, Options{}), "/v1/completions", `{"prompt":"x"}`).Body.Bytes())
+	if usage, _ := at(u, "usage").(map[string]any); usage["completion_tokens_details"] != nil {
+		t.Errorf("usage without drafts: %v", usage)
 	}
 }

@@ -59,7 +59,7 @@ type timedFake struct{ fake }
 
 func (f *timedFake) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
 	result, err := f.fake.Generate(ctx, r, emit)
-	result.Queued = 1500 * time.Microsecond
+	result.Queued, result.DraftedTokens, result.AcceptedTokens = 1500*time.Microsecond, 5, 2
 	return result, err
 }
 
@@ -87,6 +87,7 @@ func TestRequestLog(t *testing.T) {
 			"id": w.Header().Get("X-Request-Id"), "route": chatPath, "method": "POST", "status": 200.,
 			"stream": stream, "finish": "stop",
 			"prompt_tokens": 7., "cached_tokens": 3., "completion_tokens": 3., "queue_ms": 1.5,
+			"drafted_tokens": 5., "accepted_tokens": 2.,
 		} {
 			if l[name] != want {
 				t.Errorf("%s is %v, want %v", name, l[name], want)

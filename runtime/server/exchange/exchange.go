@@ -127,6 +127,9 @@ func (x *Exchange) Log(l *slog.Logger) {
 		a = append(a, slog.Int("prompt_tokens", r.PromptTokens), slog.Int("cached_tokens", r.CachedTokens),
 			slog.Int("completion_tokens", r.Tokens), slog.String("finish", string(r.Finish)),
 			millis("queue_ms", r.Queued))
+		if r.DraftedTokens > 0 {
+			a = append(a, slog.Int("drafted_tokens", r.DraftedTokens), slog.Int("accepted_tokens", r.AcceptedTokens))
+		}
 	} else if x.Tokens > 0 {
 		a = append(a, slog.Int("completion_tokens", x.Tokens))
 	}

@@ -105,11 +105,17 @@ func appendTop(b []byte, top []api.TokenLogprob) []byte {
 	return append(b, '}')
 }
 
-// AppendUsage appends the token counts of a generation as an object.
+// AppendUsage appends the token counts of a generation as an object. Rejected drafted tokens are not
+// part of the completion tokens.
 func AppendUsage(b []byte, r *api.Result) []byte {
 	b = jsontext.AppendInt(append(b, `{"prompt_tokens":`...), r.PromptTokens)
 	b = jsontext.AppendInt(append(b, `,"completion_tokens":`...), r.Tokens)
 	b = jsontext.AppendInt(append(b, `,"total_tokens":`...), r.PromptTokens+r.Tokens)
 	b = jsontext.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), r.CachedTokens)
+	if r.DraftedTokens > 0 {
+		b = append(b, `},"completion_tokens_details":{"accepted_prediction_tokens":`...)
+		b = jsontext.AppendInt(b, r.AcceptedTokens)
+		b = jsontext.AppendInt(append(b, `,"rejected_prediction_tokens":`...), r.DraftedTokens-r.AcceptedTokens)
+	}
 	return append(b, "}}"...)
 }

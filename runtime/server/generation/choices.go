@@ -169,6 +169,7 @@ func (g *group) pause(d time.Duration) bool {
 func (g *group) add(i int, r *api.Result) {
 	t := &g.total
 	tokens, prompt, cached := t.Tokens+r.Tokens, t.PromptTokens, t.CachedTokens
+	drafted, accepted := t.DraftedTokens+r.DraftedTokens, t.AcceptedTokens+r.AcceptedTokens
 	if i == 0 {
 		*t = *r
 	}
@@ -177,4 +178,5 @@ func (g *group) add(i int, r *api.Result) {
 		cached += r.CachedTokens
 	}
 	t.Tokens, t.PromptTokens, t.CachedTokens = tokens, prompt, cached
+	t.DraftedTokens, t.AcceptedTokens = drafted, accepted
 }
