@@ -38,7 +38,8 @@ func TestPlacementMetrics(t *testing.T) {
 // TestDraftMetrics checks that each drafter has its counters and its memory.
 func TestDraftMetrics(t *testing.T) {
 	got := map[string]float64{}
-	for _, m := range draftMetrics([]engine.DraftCounts{{Name: "a", Drafted: 9, Accepted: 4, Bytes: 100}, {Name: "b"}}) {
+	drafts := []engine.DraftCounts{{Name: "a", Drafted: 9, Accepted: 4, Bytes: 100}, {Name: "b"}}
+	for _, m := range draftMetrics(drafts) {
 		got[m.Name+" "+m.Labels[0][1]] = m.Value
 	}
 	want := map[string]float64{"sandwich_draft_tokens_total a": 9, "sandwich_draft_accepted_tokens_total a": 4,

@@ -14,11 +14,15 @@ func (c *lane) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 	var failed []overflowed
 	if act.Kind == sched.Decode {
 		first := 0
-		for _, r := range act.Rows {
-			if j := c.jobs[r.ID]; j != nil {
-				events, failed = c.drawRows(j, first, r.N, events, failed)
+		for i, r := range act.Rows { // rows that are computed again have no logits
+			n, end := 0, c.batch.Spans[i].Row+r.N
+			for first+n < len(c.batch.LogitRows) && int(c.batch.LogitRows[first+n]) < end {
+				n++
 			}
-			first += r.N
+			if j := c.jobs[r.ID]; j != nil {
+				events, failed = c.drawRows(j, first, n, events, failed)
+			}
+			first += n
 		}
 	} else if j := c.jobs[act.ID]; j != nil {
 		for i, row := range c.batch.LogitRows {

@@ -171,7 +171,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
-	drafting := newDrafting(o.Speculation, costs, rows)
+	drafting := newDrafting(o.Speculation, r, costs, rows)
 	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.assembly.Stores,
 		BatchRows: rows, Allot: drafting.allot,
 		MaxRunning: o.Parallel, Queue: o.Queue,

@@ -40,7 +40,7 @@ type jobDrafts struct {
 
 // newDrafting returns the state of speculation for decode batches of up to rows rows, whose times
 // costs predicts.
-func newDrafting(o Speculation, costs *cost.Table, rows int) *drafting {
+func newDrafting(o Speculation, r *Runner, costs *cost.Table, rows int) *drafting {
 	d := &drafting{drafter: o.Drafter}
 	if d.drafter != nil {
 		d.total.Name = d.drafter.Name()
@@ -50,7 +50,7 @@ func newDrafting(o Speculation, costs *cost.Table, rows int) *drafting {
 	for i := range ratios {
 		ratios[i] = float64(costs.Forward(phase.Decode, cost.Load{Rows: i + 1, Heads: i + 1})) / float64(one)
 	}
-	d.controller = speculate.NewController(ratios, o.Depth)
+	d.controller = speculate.NewController(ratios, o.Depth, r.assembly.States.Each() > 0)
 	return d
 }
 
@@ -86,9 +86,6 @@ func (j *job) closeDrafts() {
 func (e *Engine) propose(j *job) sched.Event {
 	d, sent := &j.drafts, j.sent.list()
 	event := sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Certain: len(sent)}
-	if !e.rewinds() {
-		return event
-	}
 	d.draft = append(d.draft[:0], sent...)
 	if d.text != nil {
 		most := min(e.drafting.controller.Rows()-1, j.limit-j.generated)
@@ -98,10 +95,6 @@ func (e *Engine) propose(j *job) sched.Event {
 	event.Draft = d.draft
 	return event
 }
-
-// rewinds reports whether a decode batch may have several rows of one sequence: not if the model
-// has recurrent states.
-func (e *Engine) rewinds() bool { return e.runner.assembly.States.Each() == 0 }
 
 // verified records the outcome of a draft of n proposed tokens, of which `tried` were compared with
 // drawn ones: all up to the first that was rejected, or up to the end of the answer.

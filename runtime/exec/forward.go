@@ -103,7 +103,7 @@ func oneRow(stores int) (b kvcache.Batch) {
 	b.Tokens = []int32{0}
 	tables := make(kvcache.Tables, stores)
 	for i := range tables {
-		tables[i] = []kvcache.BlockID{0, 0} // a store of states: from the first block to the first
+		tables[i] = []kvcache.BlockID{0, 0, kvcache.NoState} // of states: from the first block to the first
 	}
 	b.Spans = []kvcache.Span{{Rows: 1, Tables: tables}}
 	return b

@@ -96,7 +96,7 @@ func (e *Executor) keepState(tables kvcache.Tables) (own kvcache.Tables, restore
 	store := e.states.Store()
 	id := tables[store][1]
 	own = slices.Clone(tables)
-	own[store] = []kvcache.BlockID{id, id}
+	own[store] = []kvcache.BlockID{id, id, kvcache.NoState}
 	block := e.states.Block(id)
 	was := slices.Clone(block)
 	return own, func() { copy(block, was) }

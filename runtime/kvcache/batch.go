@@ -9,13 +9,14 @@ type Span struct {
 	Row    int // first row in the batch
 	Rows   int // number of rows, at least 1
 	Pos    int // position of the first row
+	Draft  int // rows at the end that are a draft, of which the last ones may be rejected
 	Tables Tables
 	// Tables cover at least positions 0 to Pos+Rows-1. They alias memory of the cache and are valid
 	// only during the forward.
 }
 
-// Batch is the input of one forward: either one prefill chunk of one request, or a decode batch in
-// which every span has one row.
+// Batch is the input of one forward: either one prefill chunk of one request, or a decode batch, in
+// which a span has more than one row if it verifies a draft.
 type Batch struct {
 	Tokens    []int32 // one token id per row
 	Spans     []Span  // rows in ascending order, no gaps

@@ -53,7 +53,7 @@ type history struct {
 	content [][][]int32 // by store and block: the whole text up to what was written last
 	open    []*told
 
-	adopted, back, short, copies int
+	adopted, back, short, copies, drafts int
 }
 
 // told is a sequence and its text.
@@ -88,20 +88,33 @@ func (h *history) write(l *told, ids []int32) bool {
 		return false
 	}
 	for len(ids) > 0 {
-		n := 1 + h.rng.IntN(min(len(ids), h.c.rows))
+		n, draft := 1+h.rng.IntN(min(len(ids), h.c.rows)), 0
 		from := l.s.Len()
-		h.c.Cover(l.s, from+n)
+		if inBlock := BlockTokens - 1 - (from+n)%BlockTokens; h.rng.IntN(2) == 0 && h.c.ReserveDraft(l.s) {
+			draft = h.rng.IntN(1 + min(inBlock, len(ids)-n, h.c.rows-n))
+		}
+		h.c.CoverDraft(l.s, from+n, draft)
+		n += draft
 		l.ids = append(l.ids, ids[:n]...)
 		for i, table := range l.s.Tables(nil) {
 			if h.c.stores[i].recurrent() {
-				h.writeState(i, table, from, l.ids)
+				h.writeState(i, table, from, l.ids, draft)
 				continue
 			}
 			for b := from / BlockTokens; b*BlockTokens < from+n; b++ {
 				h.content[i][table[b]] = slices.Clone(l.ids[:min(len(l.ids), (b+1)*BlockTokens)])
 			}
 		}
+		n -= draft
 		h.c.Append(l.s, ids[:n])
+		if draft > 0 && h.rng.IntN(2) == 0 {
+			h.c.Append(l.s, ids[n:n+draft])
+			n += draft
+			h.drafts++
+		} else {
+			h.c.RejectDraft(l.s)
+			l.ids = l.ids[:len(l.ids)-draft]
+		}
 		l.base = max(l.base, l.s.Len()-BlockTokens)
 		ids = ids[n:]
 		h.holds(l)
@@ -110,12 +123,15 @@ func (h *history) write(l *told, ids []int32) bool {
 }
 
 // writeState is what a forward does to a recurrent store: the state is the whole text before it.
-func (h *history) writeState(store int, table []BlockID, from int, ids []int32) {
+func (h *history) writeState(store int, table []BlockID, from int, ids []int32, draft int) {
 	content := h.content[store]
 	if id := table[tableFrom]; id == none && from > 0 || id != none && !slices.Equal(content[id], ids[:from]) {
 		h.t.Fatalf("a forward from position %d goes on from another text", from)
 	}
 	content[table[tableTo]] = slices.Clone(ids)
+	if before := table[tableBefore]; before != none {
+		content[before] = slices.Clone(ids[:len(ids)-draft])
+	}
 	for k, id := range table[tableCopies:] {
 		if id != none {
 			content[id] = slices.Clone(ids[:(from/BlockTokens+k+1)*BlockTokens])
@@ -250,6 +266,9 @@ func TestRandomHistories(t *testing.T) {
 					}
 					if h.adopted == 0 || h.back == 0 {
 						t.Errorf("%d positions were adopted, %d times was rolled back", h.adopted, h.back)
+					}
+					if h.drafts == 0 && rows > 1 {
+						t.Error("no draft was accepted")
 					}
 				})
 			}

@@ -26,6 +26,9 @@ type memory struct {
 	// position of the state in that block, and the end of the prepared forward or notLaid.
 	state, from BlockID
 	at, upTo    int
+	// The block for the state after a draft, or none, and the end of the draft.
+	ahead   BlockID
+	aheadAt int
 }
 
 // Salt starts the hash chain of a sequence. Only sequences with equal salts share blocks, so a
@@ -41,7 +44,7 @@ func (c *Cache) Open(salt Salt) *Sequence {
 	}
 	for i := range s.of {
 		m := &s.of[i]
-		m.state, m.from, m.at, m.upTo = none, none, 0, notLaid
+		m.state, m.from, m.at, m.upTo, m.ahead, m.aheadAt = none, none, 0, notLaid, none, notLaid
 	}
 	s.salt = key(salt)
 	return s
@@ -100,13 +103,18 @@ func (s *Sequence) has(st *store, i int) int {
 
 // Cover allocates the blocks that a forward from Len up to position n writes. The positions must
 // have been reserved, or Cover panics; n is at most Len plus the rows of a forward (see New).
-func (c *Cache) Cover(s *Sequence, n int) {
+func (c *Cache) Cover(s *Sequence, n int) { c.CoverDraft(s, n, 0) }
+
+// CoverDraft is Cover for a forward up to position n and a draft after it. A draft needs
+// ReserveDraft. Append then records the positions up to n. After that it records the accepted
+// tokens of the draft: any number if Rewinds, else all of them or none, with RejectDraft.
+func (c *Cache) CoverDraft(s *Sequence, n, draft int) {
 	for i := range c.stores {
 		if c.stores[i].recurrent() {
-			c.coverState(s, i, n)
+			c.coverState(s, i, n, draft)
 		}
 	}
-	c.coverBlocks(s, n)
+	c.coverBlocks(s, n+draft)
 }
 
 // coverBlocks implements Cover for stores that are not recurrent.

@@ -6,11 +6,17 @@ package kvcache
 // are found by the hash of their tokens like the blocks of any store. A sequence that continues
 // from a copy reads it and writes its state to its own block.
 //
+// A forward with a draft writes the state after the draft to a block of its own, and the state
+// before the draft to the sequence's block. If the whole draft is accepted, the two change places.
+// Otherwise the sequence continues from the state before the draft and computes the accepted tokens
+// again.
+//
 // The table of a recurrent store describes the next forward:
 //
 //	[0]     the block that it reads, NoState before the first position
 //	[1]     the block that it writes the state to, often the same
-//	[2+i]   the block for a copy of the state at the end of block first+i, or NoState for no copy;
+//	[2]     the block for the state before the draft, NoState without a draft
+//	[3+i]   the block for a copy of the state at the end of block first+i, or NoState for no copy;
 //	        first is the block that contains the first row
 
 // NoState means "no block" in the table of a recurrent store.
@@ -20,6 +26,7 @@ const NoState = none
 const (
 	tableFrom = iota
 	tableTo
+	tableBefore
 	tableCopies
 )
 
@@ -59,9 +66,43 @@ func (c *store) reserveState(m *memory) {
 	}
 }
 
-// coverState decides where a forward up to position n writes copies. A forward that was halted and
-// resumes keeps the earlier decision.
-func (c *Cache) coverState(s *Sequence, i, n int) {
+// ReserveDraft reserves what a forward with a draft needs in recurrent stores: a block for the
+// state after the draft. If no block can be spared, it changes nothing and returns false.
+func (c *Cache) ReserveDraft(s *Sequence) bool {
+	for i := range c.stores {
+		if st, m := &c.stores[i], &s.of[i]; st.recurrent() && m.ahead == none && st.room() < 1 {
+			return false
+		}
+	}
+	for i := range c.stores {
+		if st, m := &c.stores[i], &s.of[i]; st.recurrent() && m.ahead == none {
+			m.ahead = st.take()
+		}
+	}
+	return true
+}
+
+// RejectDraft tells that tokens of the draft of the last forward were rejected: recurrent stores
+// continue before the draft. It releases what ReserveDraft has reserved.
+func (c *Cache) RejectDraft(s *Sequence) {
+	for i := range c.stores {
+		if st := &c.stores[i]; st.recurrent() {
+			st.dropAhead(&s.of[i])
+		}
+	}
+}
+
+// dropAhead releases the block for the state after a draft.
+func (c *store) dropAhead(m *memory) {
+	if m.ahead != none {
+		c.drop(m.ahead)
+	}
+	m.ahead, m.aheadAt = none, notLaid
+}
+
+// coverState decides where a forward up to position n, and a draft after it, writes states. A
+// forward that was halted and resumes keeps the earlier decision.
+func (c *Cache) coverState(s *Sequence, i, n, draft int) {
 	st, m := &c.stores[i], &s.of[i]
 	if m.state == none {
 		panic("kvcache: positions were not reserved")
@@ -74,7 +115,13 @@ func (c *Cache) coverState(s *Sequence, i, n int) {
 	}
 	st.dropCopies(m)
 	m.upTo = n
-	m.table = append(m.table, m.from, m.state)
+	if draft > 0 {
+		m.aheadAt = n + draft
+		m.table = append(m.table, m.from, m.ahead, m.state)
+	} else {
+		st.dropAhead(m)
+		m.table = append(m.table, m.from, m.state, none)
+	}
 	for b := s.filled / BlockTokens; b < n/BlockTokens; b++ {
 		id := none
 		if len(s.tokens) == s.filled && st.keeps(s, b+1, n) && st.room() > 0 {
@@ -145,6 +192,7 @@ func (c *store) dropFrom(m *memory) {
 // block like a checkpoint.
 func (c *store) freeState(s *Sequence, m *memory) {
 	c.dropCopies(m)
+	c.dropAhead(m)
 	c.dropFrom(m)
 	if m.state != none {
 		c.drop(m.state)
@@ -178,6 +226,7 @@ func (c *store) resumeState(s *Sequence, m *memory, n int) {
 		return
 	}
 	c.dropCopies(m)
+	c.dropAhead(m)
 	c.dropFrom(m)
 	m.at = n
 	if n > 0 {
@@ -188,7 +237,7 @@ func (c *store) resumeState(s *Sequence, m *memory, n int) {
 
 // holds returns the blocks of a recurrent store that a sequence holds.
 func (m *memory) holds() (ids []BlockID) {
-	for _, id := range append([]BlockID{m.state}, m.copies()...) {
+	for _, id := range append([]BlockID{m.state, m.ahead}, m.copies()...) {
 		if id != none {
 			ids = append(ids, id)
 		}
@@ -199,11 +248,20 @@ func (m *memory) holds() (ids []BlockID) {
 	return ids
 }
 
-// layStates prepares a forward up to position n in recurrent stores for which Cover did not.
+// layStates prepares a forward up to position n in recurrent stores for which Cover did not. If n
+// is the end of a draft of the last forward, the state after the draft takes the place of the one
+// before it.
 func (c *Cache) layStates(s *Sequence, n int) {
 	for i := range c.stores {
-		if st := &c.stores[i]; st.recurrent() && s.of[i].upTo < n {
-			c.coverState(s, i, n)
+		st, m := &c.stores[i], &s.of[i]
+		switch {
+		case !st.recurrent():
+		case m.upTo == notLaid && m.aheadAt == n:
+			m.state, m.ahead = m.ahead, m.state
+			m.from, m.upTo = m.state, n
+			st.dropAhead(m)
+		case m.upTo < n:
+			c.coverState(s, i, n, 0)
 		}
 	}
 }

@@ -141,17 +141,24 @@ func (s *Scheduler) freeSet(c Class) uint8 {
 func (s *Scheduler) startDecode(quantum time.Duration) {
 	most := s.choose()
 	for _, r := range s.batch {
-		for r.seq != nil && !s.cache.Reserve(r.seq, r.seq.Len()+1) {
+		for r.seq != nil && !s.cache.Reserve(r.seq, r.known) {
 			s.preempt(s.policy.victim(s))
 		}
 	}
 	f := s.flight(phase.Decode)
 	*f = flight{active: true, lane: f.lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0}
+	rows := 0
 	for _, r := range s.batch {
-		if r.seq != nil {
-			r.inFlight, r.rows = true, 1
-			f.reqs = append(f.reqs, r)
+		if r.seq == nil {
+			continue
 		}
+		if rows+r.pending() > max(s.cfg.BatchRows, len(s.batch)) {
+			most = rows // the request comes first in a batch without drafts
+			continue
+		}
+		r.inFlight, r.rows = true, r.pending()
+		rows += r.rows
+		f.reqs = append(f.reqs, r)
 	}
 	if len(f.reqs) == 0 {
 		// All ready sequences lost their blocks to sequences in prefill, which run now. This ends,
@@ -161,25 +168,25 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 		return
 	}
 	s.sinceChunk++
-	s.addDrafts(f, most-len(f.reqs))
+	s.addDrafts(f, most-rows)
 	s.policy.started(s, f)
 	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.freeSet(f.reqs[0].class),
 		Rows: s.rows[phase.Decode]})
 }
 
 // addDrafts gives free rows of a decode batch to drafted tokens as far as there are blocks; no
-// sequence pauses or is preempted for a draft. A recurrent state cannot drop a wrong token, so
-// models with states get none.
+// sequence pauses or is preempted for a draft.
 func (s *Scheduler) addDrafts(f *flight, free int) {
-	if free > 0 && s.cache.Rewinds() {
+	if free > 0 {
 		s.drafts = s.drafts[:0]
 		for _, r := range f.reqs {
-			s.drafts = append(s.drafts, Draft{ID: r.id, Known: r.known, Tokens: r.draft,
-				Certain: min(r.certain, r.draft), Chance: r.chance})
+			n := s.draftable(r)
+			s.drafts = append(s.drafts, Draft{ID: r.id, Known: r.known, Tokens: n, Certain: min(r.certain, n),
+				Chance: r.chance})
 		}
 		s.cfg.Allot(s.drafts, free)
 		for i, r := range f.reqs {
-			n := min(s.drafts[i].Rows, r.draft, free)
+			n := min(s.drafts[i].Rows, s.drafts[i].Tokens, free)
 			if n > 0 && s.reserveDraft(r, n) {
 				r.rows += n
 				free -= n
@@ -193,14 +200,23 @@ func (s *Scheduler) addDrafts(f *flight, free int) {
 	s.rows[phase.Decode] = rows
 }
 
-// reserveDraft reserves blocks for the next position of r and n drafted ones. If that takes another
-// block, each resident sequence must be left one, so that none is preempted because of a draft.
+// draftable returns how many drafted tokens of r may be verified. With recurrent states a draft
+// ends before the end of a block, where a copy of the state is kept of verified tokens only.
+func (s *Scheduler) draftable(r *request) int {
+	if s.cache.Rewinds() {
+		return r.draft
+	}
+	return min(r.draft, kvcache.BlockTokens-1-r.known%kvcache.BlockTokens)
+}
+
+// reserveDraft reserves blocks for the known positions of r and n drafted ones. If that takes
+// another block, each resident sequence must be left one, so that none is preempted because of a
+// draft.
 func (s *Scheduler) reserveDraft(r *request, n int) bool {
-	next := r.seq.Len() + 1
-	if kvcache.BlocksFor(next+n) > kvcache.BlocksFor(next) && !s.cache.Spare(len(s.running)+1) {
+	if kvcache.BlocksFor(r.known+n) > kvcache.BlocksFor(r.known) && !s.cache.Spare(len(s.running)+1) {
 		return false
 	}
-	return s.cache.Reserve(r.seq, next+n)
+	return s.cache.ReserveDraft(r.seq) && s.cache.Reserve(r.seq, r.known+n)
 }
 
 // choose fills s.batch in order of precedence and returns how many rows it may have. A sequence
@@ -208,7 +224,7 @@ func (s *Scheduler) reserveDraft(r *request, n int) bool {
 func (s *Scheduler) choose() (rows int) {
 	s.batch = s.batch[:0]
 	for _, r := range s.running {
-		if r.pending() == 1 {
+		if r.decodable() {
 			s.batch = append(s.batch, r)
 		}
 	}

@@ -106,10 +106,13 @@ func (d *driver) land() {
 			continue // cancelled meanwhile
 		}
 		held := 0 // guesses that were right
-		if a.Kind == Decode && n > 1 {
-			held = min(d.drafts.IntN(n), c.want-(len(c.text)-c.prompt)-1)
-			d.guessed, d.right = d.guessed+n-1, d.right+held
-			n = 1 + held
+		if pending := len(c.text) - c.computed; a.Kind == Decode && n > pending {
+			drafted := n - pending
+			held = min(d.drafts.IntN(drafted+1), c.want-(len(c.text)-c.prompt)-1)
+			d.guessed, d.right = d.guessed+drafted, d.right+held
+			if n = pending + held; held < drafted && d.states() {
+				n = pending // accepted tokens are computed again
+			}
 		}
 		d.recomputed += max(0, min(c.reached, c.computed+n)-c.computed)
 		c.computed += n
@@ -138,6 +141,11 @@ func (d *driver) land() {
 		drawn := slices.Clone(c.text[len(c.text)-held-1:])
 		d.events = append(d.events, Event{Kind: Sampled, ID: id, Tokens: drawn, Draft: slices.Clone(c.draft)})
 	}
+}
+
+// states reports whether there are recurrent states.
+func (d *driver) states() bool {
+	return slices.ContainsFunc(d.cfg.Stores, func(s kvcache.Spec) bool { return s.Kind == kvcache.Recurrent{} })
 }
 
 // rows returns the rows of a forward by request.
@@ -327,7 +335,8 @@ func (d *driver) checkBatch(a *Action) error {
 		switch {
 		case span.Row != row || span.Pos != c.computed:
 			return fmt.Errorf("span %+v of %d, computed so far %d", span, id, c.computed)
-		case a.Kind == Decode && (span.Rows != n || n > 1+len(c.draft) || span.Pos != len(c.text)-1),
+		case a.Kind == Decode && (span.Rows != n || n > len(c.text)-span.Pos+len(c.draft) ||
+			span.Pos != len(c.text)-1 && !d.states() || n < len(c.text)-span.Pos),
 			a.Kind == Decode && span.Pos+n > c.prompt+c.want:
 			return fmt.Errorf("decode of span %+v, %d tokens known", span, len(c.text))
 		case a.Kind != Decode && i == 0 && (span.Rows != a.N || n > d.cfg.Chunk && !d.cfg.Whole || span.Pos != a.Pos ||

@@ -33,7 +33,7 @@ func (s *Scheduler) land(e *Event, done bool) {
 		if done {
 			n := min(r.rows, r.pending())
 			s.computed(r, n)
-			r.checked = r.rows - n
+			r.checked, r.again = r.rows-n, 0
 		}
 	}
 	if halted {
@@ -87,10 +87,8 @@ func (s *Scheduler) extend(r *request, e *Event) {
 		r.tokens = append(r.tokens[:r.known], e.Tokens...)
 	}
 	r.known += n
-	if held := min(n-1, r.checked); held > 0 {
-		s.computed(r, held)
-	}
-	r.checked, r.draft = 0, 0
+	s.settle(r, min(n-1, r.checked))
+	r.draft = 0
 	if r.named {
 		r.draft = min(len(e.Draft), r.limit-r.known)
 		r.certain, r.chance = e.Certain, e.Chance
@@ -138,6 +136,23 @@ func (s *Scheduler) accept(r *request, tokens []int32) {
 	}
 	r.tokens = append(r.tokens[:r.known], tokens[:n]...)
 	r.known += n
-	s.computed(r, n)
+	s.settle(r, n)
+}
+
+// settle records that the first tokens of the computed part of a draft were accepted. If a
+// recurrent state has passed a rejected token, the accepted ones must be computed again.
+func (s *Scheduler) settle(r *request, accepted int) {
+	whole := accepted == r.checked
+	switch {
+	case whole || s.cache.Rewinds():
+		if accepted > 0 {
+			s.computed(r, accepted)
+		}
+	default:
+		r.again = accepted
+	}
+	if !whole {
+		s.cache.RejectDraft(r.seq)
+	}
 	r.checked = 0
 }

@@ -131,7 +131,7 @@ func oldestDecode(s *Scheduler) *request {
 		return nil
 	}
 	for _, r := range s.running {
-		if r.class == Proactive && r.pending() == 1 && !s.cfg.Texts {
+		if r.class == Proactive && r.decodable() && !s.cfg.Texts {
 			return r
 		}
 	}
@@ -158,7 +158,7 @@ func (p *sandwich) batch(s *Scheduler, ready []*request) (rows []*request, most 
 	return p.mixed(s, ready, ready[i]) // still in order of precedence: the oldest
 }
 
-func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (rows []*request, most int) {
+func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (batch []*request, most int) {
 	place := func(r *request) int {
 		switch {
 		case r == aged:
@@ -177,20 +177,26 @@ func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (rows []
 		}
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
 	})
-	n, positions := 0, 0
-	for n < len(ready) && (ready[n].class == Reactive || ready[n] == aged) {
-		positions += ready[n].known
+	n, rows, positions := 0, 0, 0
+	add := func(r *request) {
+		rows, positions = rows+r.pending(), positions+r.pending()*r.known
 		n++
 	}
-	for n < min(len(ready), s.cfg.MaxRunning) && (n == 0 || p.fits(s, n+1, positions+ready[n].known)) {
-		positions += ready[n].known
-		n++
+	for n < len(ready) && (ready[n].class == Reactive || ready[n] == aged) {
+		add(ready[n])
+	}
+	for n < min(len(ready), s.cfg.MaxRunning) {
+		r := ready[n]
+		if n > 0 && !p.fits(s, rows+r.pending(), positions+r.pending()*r.known) {
+			break
+		}
+		add(r)
 	}
 	if ready[n-1].class == Reactive {
 		return ready[:n], s.cfg.BatchRows
 	}
-	most = n
-	for each := positions / n; most < s.cfg.BatchRows && p.fits(s, most+1, positions+each); most++ {
+	most = rows
+	for each := positions / rows; most < s.cfg.BatchRows && p.fits(s, most+1, positions+each); most++ {
 		positions += each
 	}
 	return ready[:n], most
@@ -320,7 +326,7 @@ func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 // is the earnings of one step, since a chunk may take as long as many. While progress is guaranteed
 // it is the whole share, which is spent between prompts only.
 func (p *sandwich) earnByPrompt(s *Scheduler, took time.Duration) {
-	agedPrompt := func(r *request) bool { return r.class == Proactive && r.promoted && r.pending() > 1 }
+	agedPrompt := func(r *request) bool { return r.class == Proactive && r.promoted && r.pending() > 1+r.again }
 	switch {
 	case p.guaranteed(s):
 		earned := p.share(s, min(took, worstDebt))

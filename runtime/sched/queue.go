@@ -58,7 +58,7 @@ func (s *Scheduler) takeSlot() int {
 // release takes the blocks and the slot from a resident request.
 func (s *Scheduler) release(r *request) {
 	s.cache.Free(r.seq)
-	r.seq, r.draft, r.checked = nil, 0, 0
+	r.seq, r.draft, r.checked, r.again = nil, 0, 0, 0
 	s.slots = append(s.slots, r.slot)
 	i := slices.Index(s.running, r)
 	s.running = slices.Delete(s.running, i, i+1)

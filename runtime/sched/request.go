@@ -41,6 +41,7 @@ type request struct {
 	chance   float64       // that each further drafted token is accepted
 	rows     int           // of the last forward
 	chunk    time.Duration // when the current chunk of its prompt started
+	again    int           // known tokens that were accepted and must be computed again, because others were not
 	checked  int           // drafted tokens computed and not yet confirmed by a Sampled
 	slot     int
 	set      uint8         // of activations of its last forward
@@ -68,6 +69,10 @@ func precedence(r, o *request) int {
 
 func (r *request) before(o *request) bool { return precedence(r, o) < 0 }
 
-// pending is the number of known tokens that are not in the cache. More than one needs a prefill;
-// one can join a decode batch; none waits for a Sampled.
+// pending is the number of known tokens that are not in the cache. One can join a decode batch,
+// together with those that must be computed again after a draft; more need a prefill; none waits
+// for a Sampled.
 func (r *request) pending() int { return r.known - r.seq.Len() }
+
+// decodable reports whether the pending tokens can join a decode batch.
+func (r *request) decodable() bool { return r.pending() == 1+r.again }

@@ -117,7 +117,7 @@ func (s *Scheduler) predicted(rows, positions int) time.Duration {
 }
 
 // decodes reports whether a resident request is ready for a decode batch.
-func (s *Scheduler) decodes(r *request) bool { return s.ready(r) && r.pending() == 1 && !s.cfg.Texts }
+func (s *Scheduler) decodes(r *request) bool { return s.ready(r) && r.decodable() && !s.cfg.Texts }
 
 // ready reports whether a resident request may be part of a new forward. A halted prefill of
 // several texts continues with the first of them.

@@ -12,6 +12,7 @@ import (
 // preemptions and drafts must not change.
 func TestRandomHistoriesOfStates(t *testing.T) {
 	var all Stats
+	guessed, right := 0, 0
 	for seed := range manyHistories() {
 		d, err := randomHistory(history{seed: seed, states: true, drafts: seed%2 == 1})
 		if err != nil {
@@ -20,6 +21,10 @@ func TestRandomHistoriesOfStates(t *testing.T) {
 		all.Preemptions += d.stats().Preemptions
 		all.ReusedTokens += d.stats().ReusedTokens
 		all.Stops += d.stats().Stops
+		guessed, right = guessed+d.guessed, right+d.right
+	}
+	if right == 0 || right == guessed {
+		t.Errorf("of %d guesses that ran %d were right: the test tests nothing", guessed, right)
 	}
 	if all.Preemptions == 0 || all.ReusedTokens == 0 || all.Stops == 0 {
 		t.Errorf("no sequence was preempted, shared blocks or halted: %+v", all)
@@ -38,7 +43,10 @@ func (d *driver) checkState(content [][]int32, table []kvcache.BlockID, span kvc
 		return fmt.Errorf("position %d goes on from the state of another text", span.Pos)
 	}
 	content[to] = slices.Clone(text[:end])
-	for k, id := range table[2:] {
+	if before := table[2]; before != kvcache.NoState {
+		content[before] = slices.Clone(text[:end-span.Draft])
+	}
+	for k, id := range table[3:] {
 		if id != kvcache.NoState {
 			content[id] = slices.Clone(text[:(span.Pos/kvcache.BlockTokens+k+1)*kvcache.BlockTokens])
 		}

@@ -31,6 +31,7 @@ type Controller struct {
 	times   *stepTimes
 	rows    int // most rows of a step
 	depth   int // fixed number of tokens; 0: by expected gain
+	again   bool
 	classes [Classes]estimate
 	saved   float64 // time that exploration may use, in seconds
 	values  []value
@@ -45,9 +46,10 @@ type value struct {
 
 // NewController returns a controller for steps of up to len(ratios) rows. ratios are the expected
 // times of steps of 1, 2, ... rows relative to one row; measured steps replace them. If depth is
-// above 0, each sequence contributes up to depth drafted tokens whatever they cost.
-func NewController(ratios []float64, depth int) *Controller {
-	return &Controller{times: newStepTimes(ratios), rows: len(ratios), depth: depth}
+// above 0, each sequence contributes up to depth drafted tokens whatever they cost. again tells
+// that accepted tokens of a draft that is rejected in part must be computed again.
+func NewController(ratios []float64, depth int, again bool) *Controller {
+	return &Controller{times: newStepTimes(ratios), rows: len(ratios), depth: depth, again: again}
 }
 
 // Chance estimates the probability that a drafted token of a class is accepted if those before it
@@ -101,6 +103,7 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 	}
 	plain := float64(rows) / c.times.time(rows, context)
 	best, speed, added, expected := plain, leastGain*plain, 0, float64(rows)
+	repeated := 0.0 // rows of later steps that compute accepted tokens again
 	c.values = c.values[:0]
 	for n := 1; n <= free; n++ {
 		v, ok := nextValue(drafts)
@@ -109,9 +112,14 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 		}
 		drafts[v.at].Rows++
 		expected += v.chance
-		v.wasted = c.times.time(rows+n, context) - expected/best
+		took := c.times.time(rows+n, context)
+		if c.again {
+			repeated += c.repeated(&drafts[v.at], v.chance)
+			took += repeated * (took - c.times.time(rows, context)) / float64(n)
+		}
+		v.wasted = took - expected/best
 		c.values = append(c.values, v)
-		if now := expected / c.times.time(rows+n, context); now > speed {
+		if now := expected / took; now > speed {
 			best, speed, added = now, now, n
 		}
 	}
@@ -121,6 +129,15 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 	for _, v := range c.values[added:] {
 		drafts[v.at].Rows--
 	}
+}
+
+// repeated returns how many more accepted tokens are expected to be computed again because the last
+// token joined a draft. chance is the probability that the whole draft is accepted.
+func (c *Controller) repeated(d *sched.Draft, chance float64) float64 {
+	if d.Chance == 0 {
+		return 0
+	}
+	return float64(d.Rows-1) * (chance/d.Chance - chance)
 }
 
 // nextValue returns the drafted token that is most likely to be accepted of those without a row.

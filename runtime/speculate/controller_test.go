@@ -33,26 +33,32 @@ func TestAllot(t *testing.T) {
 		free   int
 		drafts []sched.Draft
 		want   []int
+		again  bool
 	}{
-		{"rows are free", linear(16, 0), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{4}},
-		{"rows cost as much as steps", linear(16, 1), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{0}},
-		{"largest gain", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.8}}, []int{3}},
-		{"gain below 2 %", linear(16, 0.1), 0, 15, []sched.Draft{{Tokens: 9, Chance: 0.11}}, []int{0}},
+		{"rows are free", linear(16, 0), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{4}, false},
+		{"rows cost as much as steps", linear(16, 1), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{0}, false},
+		{"largest gain", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.8}}, []int{3}, false},
+		{"gain below 2 %", linear(16, 0.1), 0, 15, []sched.Draft{{Tokens: 9, Chance: 0.11}}, []int{0}, false},
 		{"the likelier draft first", linear(4, 0.01), 0, 2,
-			[]sched.Draft{{Tokens: 3, Chance: 0.5}, {Tokens: 3, Chance: 0.9}}, []int{0, 2}},
+			[]sched.Draft{{Tokens: 3, Chance: 0.5}, {Tokens: 3, Chance: 0.9}}, []int{0, 2}, false},
 		{"shared by chance", linear(8, 0.01), 0, 3,
-			[]sched.Draft{{Tokens: 3, Chance: 0.7}, {Tokens: 3, Chance: 0.8}}, []int{1, 2}},
+			[]sched.Draft{{Tokens: 3, Chance: 0.7}, {Tokens: 3, Chance: 0.8}}, []int{1, 2}, false},
 		{"certain tokens first", linear(8, 1), 0, 3,
-			[]sched.Draft{{Tokens: 3, Chance: 0.9}, {Tokens: 3, Certain: 3}}, []int{0, 3}},
+			[]sched.Draft{{Tokens: 3, Chance: 0.9}, {Tokens: 3, Certain: 3}}, []int{0, 3}, false},
 		{"drafts after certain tokens", linear(8, 0.01), 0, 7,
-			[]sched.Draft{{Tokens: 5, Certain: 2, Chance: 0.9}}, []int{5}},
-		{"no certain row left", linear(8, 0.01), 0, 1, []sched.Draft{{Tokens: 5, Certain: 3, Chance: 0.9}}, []int{1}},
-		{"fixed depth", linear(8, 1), 2, 7, []sched.Draft{{Tokens: 5}, {Tokens: 1}, {Tokens: 5}}, []int{2, 1, 2}},
-		{"depth beyond the rows", linear(4, 1), 100, 99, []sched.Draft{{Tokens: 50}, {Tokens: 50}}, []int{2, 0}},
-		{"no rows", linear(1, 1), 0, 99, []sched.Draft{{Tokens: 5, Chance: 1}, {Tokens: 5, Chance: 1}}, []int{0, 0}},
-		{"no drafts", linear(8, 0), 0, 7, []sched.Draft{{}, {}}, []int{0, 0}},
+			[]sched.Draft{{Tokens: 5, Certain: 2, Chance: 0.9}}, []int{5}, false},
+		{"no certain row left", linear(8, 0.01), 0, 1,
+			[]sched.Draft{{Tokens: 5, Certain: 3, Chance: 0.9}}, []int{1}, false},
+		{"fixed depth", linear(8, 1), 2, 7,
+			[]sched.Draft{{Tokens: 5}, {Tokens: 1}, {Tokens: 5}}, []int{2, 1, 2}, false},
+		{"depth beyond the rows", linear(4, 1), 100, 99, []sched.Draft{{Tokens: 50}, {Tokens: 50}}, []int{2, 0}, false},
+		{"no rows", linear(1, 1), 0, 99,
+			[]sched.Draft{{Tokens: 5, Chance: 1}, {Tokens: 5, Chance: 1}}, []int{0, 0}, false},
+		{"likely tokens", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.9}}, []int{6}, false},
+		{"tokens computed again", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.9}}, []int{4}, true},
+		{"no drafts", linear(8, 0), 0, 7, []sched.Draft{{}, {}}, []int{0, 0}, false},
 	} {
-		of := NewController(c.ratios, c.depth)
+		of := NewController(c.ratios, c.depth, c.again)
 		for rows := range len(c.ratios) { // as the prior says
 			for range leastSteps {
 				of.Stepped(rows+1, 0, time.Duration(c.ratios[rows]*float64(time.Millisecond)))
@@ -68,7 +74,7 @@ func TestAllot(t *testing.T) {
 
 // TestMeasuredTimesReplacePriors checks that a wrong prior loses to measured steps, by context.
 func TestMeasuredTimesReplacePriors(t *testing.T) {
-	c := NewController(linear(8, 0.01), 0)
+	c := NewController(linear(8, 0.01), 0, false)
 	for range 20 {
 		c.Stepped(1, 100, 10*time.Millisecond)
 		c.Stepped(2, 200, 19*time.Millisecond)
@@ -119,7 +125,7 @@ func TestControllerNeverLoses(t *testing.T) {
 				expected += p
 				bound = max(bound, expected/times[d])
 			}
-			c := NewController(linear(16, 0.05), 0)
+			c := NewController(linear(16, 0.05), 0, false)
 			simulated(c, times, accept, 200, rng)
 			if got := simulated(c, times, accept, 3000, rng); got < 0.9*bound || got < 0.98 {
 				t.Errorf("rows of %g steps, acceptance %g: %.3f times plain speed, the bound is %.3f", each, accept,
@@ -132,7 +138,7 @@ func TestControllerNeverLoses(t *testing.T) {
 // TestControllerFollowsAcceptance checks that drafting resumes when drafts become right again.
 func TestControllerFollowsAcceptance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	c, times := NewController(linear(16, 0.1), 0), linear(16, 0.1)
+	c, times := NewController(linear(16, 0.1), 0, false), linear(16, 0.1)
 	simulated(c, times, 0, 2000, rng)
 	simulated(c, times, 1, 3000, rng)
 	if got := simulated(c, times, 1, 500, rng); got < 4 {

@@ -85,7 +85,8 @@ type segment struct {
 	more           bool            // the next segment is of the same sequence
 }
 
-// divide divides the spans of a batch where a copy of their state is kept.
+// divide divides the spans of a batch where a copy of their state is kept: at the ends of blocks,
+// and before a draft.
 func divide(dst []segment, spans []kvcache.Span, store int) []segment {
 	dst = dst[:0]
 	for i := range spans {
@@ -93,14 +94,18 @@ func divide(dst []segment, spans []kvcache.Span, store int) []segment {
 		t := s.Tables[store]
 		p := segment{row: s.Row, from: t[0], to: t[1]}
 		end := s.Row + s.Rows
-		for k, id := range t[2:] {
-			if id == kvcache.NoState {
-				continue
-			}
-			next := s.Row + (s.Pos/kvcache.BlockTokens+k+1)*kvcache.BlockTokens - s.Pos
+		keep := func(next int, id kvcache.BlockID) {
 			p.n, p.keep, p.more = next-p.row, id, next < end
 			dst = append(dst, p)
 			p.row, p.from = next, p.to
+		}
+		for k, id := range t[3:] {
+			if id != kvcache.NoState {
+				keep(s.Row+(s.Pos/kvcache.BlockTokens+k+1)*kvcache.BlockTokens-s.Pos, id)
+			}
+		}
+		if t[2] != kvcache.NoState {
+			keep(end-s.Draft, t[2])
 		}
 		if p.n, p.keep, p.more = end-p.row, kvcache.NoState, false; p.n > 0 {
 			dst = append(dst, p)

@@ -105,8 +105,8 @@ func appendTop(b []byte, top []api.TokenLogprob) []byte {
 	return append(b, '}')
 }
 
-// AppendUsage appends the token counts of a generation as an object. Rejected drafted tokens are not
-// part of the completion tokens.
+// AppendUsage appends the token counts of a generation as an object. Rejected drafted tokens are
+// not part of the completion tokens.
 func AppendUsage(b []byte, r *api.Result) []byte {
 	b = jsontext.AppendInt(append(b, `{"prompt_tokens":`...), r.PromptTokens)
 	b = jsontext.AppendInt(append(b, `,"completion_tokens":`...), r.Tokens)
