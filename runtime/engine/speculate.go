@@ -10,7 +10,9 @@ import (
 // Speculation configures drafts. The tokens of answers do not depend on it.
 type Speculation struct {
 	Drafter speculate.Drafter // nil: no tokens are drafted
-	Depth   int               // tokens to verify for each sequence; 0: by measured times and acceptance
+	// Depth is the number of drafted tokens to verify for each sequence: 0 chooses it by measured
+	// times and acceptance, a negative one drafts nothing.
+	Depth int
 }
 
 // DraftCounts are totals of a drafter since the start of the engine.
@@ -52,6 +54,14 @@ func newDrafting(o Speculation, r *Runner, costs *cost.Table, rows int) *draftin
 	}
 	d.controller = speculate.NewController(ratios, o.Depth, r.assembly.States.Each() > 0)
 	return d
+}
+
+// SetDraftDepth changes Speculation.Depth from the next step on, for benchmarks. Depth 0 continues
+// with the times and the acceptance learned so far.
+func (e *Engine) SetDraftDepth(depth int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drafting.controller.SetDepth(depth)
 }
 
 // allot divides free rows of a decode batch among drafts, for the scheduler.

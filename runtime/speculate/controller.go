@@ -30,7 +30,7 @@ const (
 type Controller struct {
 	times   *stepTimes
 	rows    int // most rows of a step
-	depth   int // fixed number of tokens; 0: by expected gain
+	depth   int // fixed number of tokens; 0: by expected gain; negative: none
 	again   bool
 	classes [Classes]estimate
 	saved   float64 // time that exploration may use, in seconds
@@ -57,6 +57,9 @@ func NewController(ratios []float64, depth int, again bool) *Controller {
 func (c *Controller) Chance(a *Acceptance, class int) float64 {
 	return a.own[class].chance(c.classes[class].chance(0.5, firstTries), textTries)
 }
+
+// SetDepth changes the depth; see NewController. A negative depth drafts nothing.
+func (c *Controller) SetDepth(depth int) { c.depth = depth }
 
 // Rows returns the most rows of a step.
 func (c *Controller) Rows() int { return c.rows }
@@ -88,7 +91,7 @@ func (c *Controller) Allot(drafts []sched.Draft, free int) {
 	}
 	switch {
 	case free <= 0:
-	case c.depth > 0:
+	case c.depth != 0:
 		c.allotDepth(drafts, free)
 	default:
 		c.allotByGain(drafts, rows, free, positions/max(1, len(drafts)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/cli/bench/drafts"
 	"sandwich/cmd/sandwich/internal/cli/bench/llm"
 	"sandwich/cmd/sandwich/internal/cli/bench/load"
 	"sandwich/cmd/sandwich/internal/cli/flags"
@@ -27,13 +28,14 @@ func NewBench() *cobra.Command {
   sandwich bench load --policy sandwich,fcfs --svg load.svg
   sandwich bench predict llama.gguf --anchors-of tinyllama.gguf
   sandwich bench roofline --model llama.gguf --svg roofline.svg
-  sandwich bench perplexity text.txt --model llama.gguf`,
+  sandwich bench perplexity text.txt --model llama.gguf
+  sandwich bench speculate main.go --model llama.gguf`,
 		Args: flags.KnownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchEmbed(), newBenchGEMM(), newBenchGrammar(),
 		llm.New(), load.New(), newBenchPerplexity(), newBenchPredict(), newBenchRanking(),
-		newBenchRoofline(), newBenchSearch(), newBenchHeuristic(),
+		newBenchRoofline(), newBenchSearch(), drafts.New(), newBenchHeuristic(),
 		renamed(newBenchHeuristic(), "thumb", "bench heuristic"))
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"sandwich/cmd/sandwich/internal/cli/bench/drafts"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/runtime/counters"
@@ -27,7 +28,11 @@ counter that this machine lacks.
 interleaved. The fair share is the throughput that the remaining CPU time allows: 75 % if the process takes half of one of
 two PUs. The goal is a median of 90 % of the fair share for prompts and 80 % for generation. The output also counts how
 often a worker that had lost its PU was skipped, the chunks that workers at risk computed into private buffers, and the
-chunks that other workers computed again. Without the process all three are 0; --format json has both.`
+chunks that other workers computed again. Without the process all three are 0; --format json has both.
+
+--speculate p=P drafts the tokens of a plain run and replaces each by a wrong one with probability 1-P. It prints the
+times of decode steps by their number of rows, the speed without and with drafts, interleaved, and its bound: the largest
+ratio of speeds that drafts of one fixed length would have with these times.`
 
 // New returns the verb bench llm with its subcommands.
 func New() *cobra.Command {
@@ -41,6 +46,7 @@ func New() *cobra.Command {
   sandwich bench llm --model llama.gguf --batch 8
   sandwich bench llm --model llama.gguf -p 512 -n 32 --depth 0,4096,32768 --kv q8_0
   sandwich bench llm --model llama.gguf --threads 2 --neighbor 1:50%
+  sandwich bench llm --model llama.gguf -n 128 --speculate p=0.8
   sandwich bench llm ops --model llama.gguf
   sandwich bench llm server --model llama.gguf --clients 32 -n 64
   sandwich bench llm switch --model llama.gguf --threads 2`,
@@ -55,6 +61,9 @@ func New() *cobra.Command {
 		}
 		if err := f.check(); err != nil {
 			return err
+		}
+		if f.speculate != "" {
+			return drafts.Report.After(c, *format)(f.runDrafts(c.Context()))
 		}
 		rows, err := f.run(c.Context())
 		if err != nil {
@@ -117,6 +126,8 @@ func (f *llmFlags) add(c *cobra.Command) {
 	f.source = counters.System{}
 	fs.StringVar(&f.neighbor, "neighbor", "", "measure next to a process that takes a share of one PU, such as 1:50%")
 	flags.Renamed(fs, "neighbour", "neighbor")
+	fs.StringVar(&f.speculate, "speculate", "", "instead measure generation with and without drafts whose tokens are "+
+		"right with a probability, such as p=0.8")
 }
 
 // add adds the flags of the tests.

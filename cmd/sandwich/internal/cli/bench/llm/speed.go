@@ -26,6 +26,8 @@ type llmFlags struct {
 	compare bool
 	ceiling bool
 
+	speculate string // value of --speculate
+
 	counters        bool
 	source          counters.Source
 	neighbor        string                   // value of --neighbor
