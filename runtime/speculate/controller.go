@@ -65,8 +65,11 @@ func (c *Controller) SetDepth(depth int) { c.depth = depth }
 func (c *Controller) Rows() int { return c.rows }
 
 // Verified records that a step compared so many tokens of a draft with drawn ones, of which the
-// first `accepted` were right.
+// first `accepted` were right. Drafts of a fixed depth do not count.
 func (c *Controller) Verified(a *Acceptance, class, tried, accepted int) {
+	if c.depth != 0 {
+		return
+	}
 	c.classes[class].add(tried, accepted, classMemory)
 	a.own[class].add(tried, accepted, textMemory)
 }
@@ -99,11 +102,13 @@ func (c *Controller) Allot(drafts []sched.Draft, free int) {
 }
 
 // allotByGain gives drafted tokens those of the free rows that increase the expected speed most. It
-// drafts nothing before steps without drafts were measured.
+// drafts nothing before steps without drafts were measured, and uses at most twice the rows that
+// were measured, so that a wrong prediction costs little.
 func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) {
 	if !c.times.measured(rows, context) {
 		return
 	}
+	free = min(free, 2*c.times.largest(context)-rows)
 	plain := float64(rows) / c.times.time(rows, context)
 	best, speed, added, expected := plain, leastGain*plain, 0, float64(rows)
 	repeated := 0.0 // rows of later steps that compute accepted tokens again

@@ -72,6 +72,17 @@ func (s *stepTimes) measured(rows, context int) bool {
 	return rows <= len(s.prior) && s.lengths[rangeOf(context)][rows-1].count >= leastSteps
 }
 
+// largest returns the largest number of rows whose steps were measured at about this context
+// length, 0 if there is none.
+func (s *stepTimes) largest(context int) (rows int) {
+	for i, t := range s.lengths[rangeOf(context)] {
+		if t.count >= leastSteps {
+			rows = i + 1
+		}
+	}
+	return rows
+}
+
 // time returns the expected time of a step. Its unit is the second if any step was measured, else
 // the time of a step of one row.
 func (s *stepTimes) time(rows, context int) float64 {
