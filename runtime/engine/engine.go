@@ -86,12 +86,13 @@ type Engine struct {
 	leader   *pool.Leader
 	observe  func(f Forward)
 	lost     func(err error)
-	// accelerator is the device of onDevice.
-	accelerator device.Device
-	wake        chan struct{} // capacity 1
-	ended       chan struct{}
-	begin       time.Time
-	once        sync.Once // of Close
+	wake     chan struct{} // capacity 1
+	ended    chan struct{}
+	begin    time.Time
+	once     sync.Once // of Close
+
+	accelerator device.Device // of onDevice
+	deviceName  string
 }
 
 // job is a request that has not ended.
@@ -189,6 +190,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(),
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,
+		deviceName: o.Accelerator.Name,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.openPrefixes(&o)
