@@ -20,6 +20,9 @@ type DeviceOptions struct {
 	Device device.Device // nil: the cores alone; the engine closes it only when it is lost
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
+	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
+	// lost, requests that have started fail with *LostDeviceError.
+	Rounding bool
 	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
 	// device is slower.
 	Check bool
@@ -66,7 +69,7 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *Runner, sets, logitRo
 		return nil, nil
 	}
 	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.assembly, Rows: r.assembly.Rows(),
-		LogitRows: logitRows, Sets: sets, Context: positions})
+		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding})
 	if err == nil && (o.Phases == nil || o.Check) {
 		err = o.measure(ctx, r, on, positions)
 	}
@@ -302,7 +305,7 @@ func (l *lanes) moveToCores(f failure) {
 // one that was stopped because the engine ends remains open.
 func (l *lanes) lose(err error) {
 	c := &l.onDevice
-	stopped := errors.Is(err, context.Canceled)
+	stopped, exact := errors.Is(err, context.Canceled), c.device.Exact()
 	if device := c.device; stopped {
 		l.running.Go(func() { closeDevice(device) })
 	} else {
@@ -316,6 +319,9 @@ func (l *lanes) lose(err error) {
 	}
 	for _, j := range l.jobs {
 		j.resumeAt = 0 // activations of halted forwards are lost
+		if !exact && !stopped && !j.started.IsZero() {
+			l.abandon(j, &LostDeviceError{Device: l.deviceName, Err: err})
+		}
 	}
 	l.mu.Unlock()
 	if l.runner.reserveMore() == nil {
@@ -324,8 +330,33 @@ func (l *lanes) lose(err error) {
 		c.again = true
 	}
 	if l.lost != nil && !stopped {
-		l.lost(fmt.Errorf("the device failed; its requests continue on the cores: %w", err))
+		after := "its requests continue on the cores"
+		if !exact {
+			after = "requests that have started fail, since its results differ by rounding"
+		}
+		l.lost(fmt.Errorf("the device failed; %s: %w", after, err))
 	}
+}
+
+// LostDeviceError ends a request that had started when a device was lost whose results differ from
+// those of the cores by rounding, so that the cores cannot continue it.
+type LostDeviceError struct {
+	Device string
+	Err    error
+}
+
+func (e *LostDeviceError) Error() string {
+	return fmt.Sprintf("device %s was lost, and the cores cannot continue a request with the rounding of the device: "+
+		"send it again: %v", e.Device, e.Err)
+}
+
+func (e *LostDeviceError) Unwrap() error { return e.Err }
+
+// abandon ends a job with an error. Engine.mu is held.
+func (l *lanes) abandon(j *job, err error) {
+	delete(l.jobs, j.id)
+	l.driver.Post(sched.Event{Kind: sched.Cancel, ID: j.id})
+	j.out.close("", err)
 }
 
 // beginUpload tells the device that the cores begin or resume a forward. If the device runs decode

@@ -84,17 +84,19 @@ type Engine struct {
 	embedCalls int // running calls of Embed
 	maxEmbeds  int // limit of embedCalls
 
-	cores       lane // forwards that run on the cores
-	onDevice    lane // forwards of the phases that the device serves, if there is one
-	lanes       lanes
-	leader      *pool.Leader
-	observe     func(f Forward)
-	lost        func(err error)
+	cores    lane // forwards that run on the cores
+	onDevice lane // forwards of the phases that the device serves, if there is one
+	lanes    lanes
+	leader   *pool.Leader
+	observe  func(f Forward)
+	lost     func(err error)
+	wake     chan struct{} // capacity 1
+	ended    chan struct{}
+	begin    time.Time
+	once     sync.Once // of Close
+
 	accelerator device.Device // of onDevice
-	wake        chan struct{} // capacity 1
-	ended       chan struct{}
-	begin       time.Time
-	once        sync.Once // of Close
+	deviceName  string
 }
 
 // job is a request that has not ended.
@@ -195,6 +197,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(), drafting: drafting,
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,
+		deviceName: o.Accelerator.Name,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.openPrefixes(&o)

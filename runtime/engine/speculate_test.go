@@ -13,7 +13,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
 	"sandwich/runtime/speculate"
 )
 
@@ -113,7 +113,7 @@ func (e *Engine) draftWith(o Speculation) {
 
 func draftOptions(t *testing.T, family string, typ gguf.Type, ranks []int) Options {
 	t.Helper()
-	c, ok := model.Tiny(family)
+	c, ok := synth.Tiny(family)
 	if !ok {
 		t.Fatalf("no family %s", family)
 	}

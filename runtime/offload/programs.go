@@ -28,6 +28,7 @@ func (gatherRows) Kernel() (*devgen.Kernel, error) { return kernels.GatherRows()
 type programs struct {
 	dev      device.Device
 	rounding bool // results may differ by rounding
+	inexact  bool // those of a kernel do
 	list     map[description]device.Program
 }
 

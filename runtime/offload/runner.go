@@ -51,6 +51,7 @@ type Options struct {
 	LogitRows int            // most rows whose logits are wanted
 	Sets      int            // sets of activations
 	Context   int            // positions of a sequence
+	Rounding  bool           // results of the device may differ by rounding
 }
 
 // Open copies the weights to the device, compiles the kernels of a prefill and allocates
@@ -60,12 +61,12 @@ func Open(o Options) (*Runner, error) {
 	if err := check(o.Assembly); err != nil {
 		return nil, err
 	}
-	if i := o.Device.Info(); i.Exact != device.AllExact {
-		return nil, unsupported("%s: arithmetic that is not exact (%s)", i.Name, i.Exact)
+	if i := o.Device.Info(); i.Exact != device.AllExact && !o.Rounding {
+		return nil, unsupported("%s: arithmetic that is not exact (%s)", i.Name, device.AllExact&^i.Exact)
 	}
 	a := o.Assembly
 	r := &Runner{dev: o.Device, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
-		programs: programs{dev: o.Device, list: map[description]device.Program{}}, rows: o.Rows,
+		programs: programs{dev: o.Device, rounding: o.Rounding, list: map[description]device.Program{}}, rows: o.Rows,
 		ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
 	r.mirror = newMirror(r.layers, a.Stores)
 	r.ropes = attention.NewOps(a.Model, r.layers, o.Context).Ropes
@@ -224,6 +225,10 @@ func (r *Runner) Invalidate(store int, block kvcache.BlockID) {
 func (r *Runner) Logits(i int) []float32 {
 	return r.logits[i*r.strides[model.BufLogits]:][:r.model.Outputs]
 }
+
+// Exact reports whether the results of the device have the bits of those of the cores, by its
+// self-test and that of each kernel that was compiled.
+func (r *Runner) Exact() bool { return r.dev.Info().Exact == device.AllExact && !r.programs.inexact }
 
 // Bytes returns the device memory that the Runner holds.
 func (r *Runner) Bytes() uint64 { return r.mem.bytes }

@@ -17,9 +17,9 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
-// verified has the kernels that were verified in this process, by device and driver. Their results
-// do not change.
-var verified sync.Map // of verifiedKey
+// verified has the kernels that were verified in this process, by device and driver, and whether
+// they are exact. Their results do not change.
+var verified sync.Map // of bool by verifiedKey
 
 type verifiedKey struct {
 	name, api, driver, kernel string
@@ -37,7 +37,8 @@ const (
 func (p *programs) verify(d description, program device.Program) error {
 	i, k := p.dev.Info(), program.Kernel()
 	key := verifiedKey{i.Name, i.API, i.Driver, k.Name, i.MatrixUnit, p.rounding}
-	if _, ok := verified.Load(key); ok {
+	if exact, ok := verified.Load(key); ok {
+		p.inexact = p.inexact || !exact.(bool)
 		return nil
 	}
 	s, err := sampleOf(d, k)
@@ -49,16 +50,16 @@ func (p *programs) verify(d description, program device.Program) error {
 	err = device.VerifyProgram(ctx, p.dev, program, s.groups, s.buffers, s.push)
 	var m *device.Mismatch
 	if errors.As(err, &m) {
-		if p.rounding && m.Distance <= mostDistance {
-			err = nil
-		} else if p.rounding {
-			return unsupported("%s: wrong results (%v)", i.Name, err)
-		} else {
+		switch {
+		case !p.rounding:
 			return unsupported("%s: arithmetic that is not exact (%v)", i.Name, err)
+		case m.Distance > mostDistance:
+			return unsupported("%s: wrong results (%v)", i.Name, err)
 		}
+		p.inexact, err = true, nil
 	}
 	if err == nil {
-		verified.Store(key, nil)
+		verified.Store(key, m == nil)
 	}
 	return err
 }

@@ -27,6 +27,7 @@ const (
 
 // Config describes a simulated device. The zero value computes exactly with unlimited memory.
 type Config struct {
+	Name        string // "": simulated device
 	Mode        Mode
 	MemoryBytes uint64 // 0 is unlimited
 	Unified     bool
@@ -46,6 +47,11 @@ type Config struct {
 	Refuse func(k *devgen.Kernel) error
 	// Fault returns what goes wrong in a submission.
 	Fault func(t device.Ticket) Fault
+	// After changes what a kernel wrote, in Exact mode, as inexact arithmetic would. buffers are
+	// those of its bindings.
+	After func(k *devgen.Kernel, buffers [][]byte)
+	// Inexact has the classes that the device reports as inexact.
+	Inexact device.Exactness
 	// StallFor is the time after which a submission that stalls runs; 0: it never runs.
 	StallFor time.Duration
 }
@@ -100,10 +106,13 @@ func sleep(t time.Duration, lost <-chan struct{}) error {
 	}
 }
 
-// Info describes the device. Both modes report every class as exact.
+// Info describes the device. Both modes report every class as exact unless it is configured.
 func (d *Device) Info() device.Info {
 	i := device.Info{Name: "simulated device", API: "sim", Driver: "1", MemoryBytes: d.config.MemoryBytes,
-		Unified: d.config.Unified, HostVisible: true, MatrixUnit: true, Exact: device.AllExact}
+		Unified: d.config.Unified, HostVisible: true, MatrixUnit: true, Exact: device.AllExact &^ d.config.Inexact}
+	if d.config.Name != "" {
+		i.Name = d.config.Name
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if i.MemoryBytes > 0 {
@@ -312,7 +321,13 @@ func (d *Device) step(s device.Step) (took time.Duration, err error) {
 		for _, b := range s.Buffers {
 			buffers = append(buffers, b.Buffer.(*buffer).data[b.Offset:])
 		}
-		return 0, interp.Run(k, s.Groups, buffers, s.Push)
+		if err := interp.Run(k, s.Groups, buffers, s.Push); err != nil {
+			return 0, err
+		}
+		if d.config.After != nil {
+			d.config.After(k, buffers)
+		}
+		return 0, nil
 	case device.Copy:
 		to, from := s.To.Buffer.(*buffer).data[s.To.Offset:], s.From.Buffer.(*buffer).data[s.From.Offset:]
 		copy(to[:s.Bytes], from[:s.Bytes])

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/speculate"
@@ -259,7 +259,7 @@ func lowOf(samples []float64) float64 {
 	if n < 6 {
 		return 0
 	}
-	return slices.Sorted(slices.Values(samples))[plans.MedianRank(n)]
+	return slices.Sorted(slices.Values(samples))[evidence.MedianRank(n)]
 }
 
 // stepRounds is the number of times that each number of rows is measured.

@@ -33,6 +33,8 @@ func (f *Flags) AddDevice(c *cobra.Command) {
 		"plan, else none)")
 	c.Flags().StringVar(&f.devicePhases, "device-phases", "auto", "phases that run on the device of --device: auto "+
 		"(those that it runs faster), prefill, decode or both")
+	c.Flags().BoolVar(&f.deviceRounding, "device-rounding", false, "permit a device whose results differ by rounding "+
+		"from those of the cores; if it is lost, requests that have started fail")
 }
 
 // usesDevice reports whether --device asks for a device.
@@ -64,7 +66,7 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	dev, err := device.Open(ctx, id)
 	switch {
 	case err == nil:
-		accelerate(s, id, dev, phases, optional)
+		f.accelerate(s, id, dev, phases, optional)
 	case optional:
 		show.Notice(fmt.Sprintf("note: the cores run %s: %v", phaseList(phases), err))
 	default:
@@ -76,8 +78,9 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 }
 
 // accelerate lets engines of the session run phases on a device, nil: those that it runs faster.
-func accelerate(s *session.Session, id string, dev device.Device, phases []phase.Phase, optional bool) {
+func (f *Flags) accelerate(s *session.Session, id string, dev device.Device, phases []phase.Phase, optional bool) {
 	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: optional,
+		Rounding: f.deviceRounding,
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
 			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, phaseList(phases)))
 		},
@@ -85,6 +88,9 @@ func accelerate(s *session.Session, id string, dev device.Device, phases []phase
 		Lost:    func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
 	}
 }
+
+// inexact reports whether the self-test of a device found classes that are not exact.
+func inexact(d device.Device) bool { return d.Info().Exact != device.AllExact }
 
 // findDevice opens the device that the flag names, or the first one that can be opened. It returns
 // nil if auto finds none.
@@ -101,7 +107,14 @@ func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
 		if found.Err != nil {
 			continue
 		}
-		if dev, err := device.Open(ctx, found.ID); err == nil {
+		dev, err := device.Open(ctx, found.ID)
+		switch {
+		case err != nil:
+		case inexact(dev) && !f.deviceRounding:
+			show.Notice(fmt.Sprintf("--device auto: %s is not exact (%s); --device-rounding permits it", found.ID,
+				device.AllExact&^dev.Info().Exact))
+			_ = dev.Close() // its process ends with this one
+		default:
 			return found.ID, dev, nil
 		}
 	}

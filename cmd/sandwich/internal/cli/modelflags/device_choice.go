@@ -59,7 +59,7 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	}
 	if phases != nil {
 		f.use(s, chosen)
-		accelerate(s, id, dev, phases, f.device == anyDevice)
+		f.accelerate(s, id, dev, phases, f.device == anyDevice)
 		return nil
 	}
 	p, err := f.predict(ctx, s, id, dev, chosen, onCores)
@@ -75,7 +75,7 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	case err != nil: // the engine measures forwards
 		show.Notice(fmt.Sprintf("%s: no prediction: %v; a forward of each phase is measured", id, err))
 		f.use(s, chosen)
-		accelerate(s, id, dev, nil, true)
+		f.accelerate(s, id, dev, nil, true)
 	case len(p.phases) == 0:
 		show.Notice(fmt.Sprintf("%s: %s", id, p))
 		_ = dev.Close()
@@ -83,7 +83,7 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	default:
 		show.Notice(fmt.Sprintf("%s: %s", id, p))
 		f.use(s, chosen)
-		accelerate(s, id, dev, p.phases, true)
+		f.accelerate(s, id, dev, p.phases, true)
 		s.Accelerator.Check = p.cheap()
 	}
 	return nil

@@ -32,6 +32,7 @@ type Flags struct {
 	Attention        string
 	device           string // see AddDevice
 	devicePhases     string
+	deviceRounding   bool
 	obeysPlacement   bool // the verb runs phases on a device
 	Threads, Ranks   int
 	Spin             time.Duration

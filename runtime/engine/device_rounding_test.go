@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/runtime/api"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/sim"
+	"sandwich/runtime/offload"
+	"sandwich/runtime/phase"
+)
+
+// TestDeviceRounding checks that an inexact device is used only if that is permitted, and that its
+// loss ends the requests that have started, and only those, with an error that names it.
+func TestDeviceRounding(t *testing.T) {
+	round := func(k *devgen.Kernel, buffers [][]byte) {
+		for i, b := range k.Bindings {
+			if b.Name == "c" { // the results of products
+				for at := 0; at < len(buffers[i]); at += 4 {
+					buffers[i][at] ^= 1
+				}
+			}
+		}
+	}
+	var crash atomic.Bool
+	dev := sim.New(sim.Config{Name: "inexact", After: round, Fault: func(device.Ticket) sim.Fault {
+		if crash.Load() {
+			return sim.Crash
+		}
+		return sim.None
+	}})
+	defer dev.Close()
+	o := deviceOptions(t)
+	o.Parallel = 1 // other requests wait
+	o.Accelerator = DeviceOptions{Device: dev, Name: "sim:0", Phases: phase.All[:]}
+	if _, err := New(t.Context(), o); !errors.Is(err, offload.ErrUnsupported) {
+		t.Fatalf("an inexact device: %v", err)
+	}
+	var warning atomic.Value
+	o.Accelerator.Rounding = true
+	o.Accelerator.Lost = func(err error) { warning.Store(err.Error()) }
+	e := open(t, o)
+	list := deviceRequests(3)
+	first, second := make(chan error, 1), make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		_, err := e.Generate(t.Context(), list[1], func(api.Token) error {
+			if !crash.Swap(true) {
+				close(started)
+			}
+			return nil
+		})
+		first <- err
+	}()
+	<-started
+	go func() {
+		_, err := e.Generate(t.Context(), list[2], func(api.Token) error { return nil })
+		second <- err
+	}()
+	var lost *LostDeviceError
+	if err := <-first; !errors.As(err, &lost) || lost.Device != "sim:0" || !errors.Is(err, device.ErrLost) {
+		t.Errorf("the request that had started: %v", err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("the request that had not started: %v", err)
+	}
+	if text, _ := warning.Load().(string); !strings.Contains(text, "requests that have started fail") {
+		t.Errorf("warning %q", text)
+	}
+}
