@@ -15,6 +15,7 @@ import (
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/synth"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
@@ -64,7 +65,7 @@ func TestPredicted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := config.Model()
+	ops, err := arch.Model(config)
 	if err != nil {
 		t.Fatal(err)
 	}
