@@ -48,7 +48,8 @@ lint:
 # locks. The packages below server start none either, but conntable: the server's tests run them concurrently.
 # Kernels are plain Go in a race build, and slow. Tests that compare the bits of models are therefore skipped there if
 # other tests run the same threads (skipUnderRace in runtime/engine). -vet=off: make vet checks the same files.
-RACE_PACKAGES := ./cmd/sandwich/internal/asynclog ./runtime/pool ./runtime/engine ./runtime/server ./runtime/server/conntable
+RACE_PACKAGES := ./cmd/sandwich/internal/asynclog ./runtime/pool ./runtime/engine ./runtime/server \
+  ./runtime/server/conntable
 race:
 ifeq ($(HAVE_CC),)
 	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"

@@ -148,7 +148,7 @@ func (m *tileMachine) kernel(s Spec) *Kernel {
 	})
 	funcs, err := jit.Load(codes...)
 	if err != nil {
-		m.t.Skip(err)
+		m.t.Skipf("the system forbids executable memory: %v", err)
 	}
 	m.resume = funcs[0]
 	k := &Kernel{tiles: kernel.NewTiles(s), target: s.ISA.Target()}

@@ -39,7 +39,7 @@ func amxTypes() (out []WeightType) {
 // they, are interpreted.
 func TestAMX(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
-		t.Skip("needs AVX-512")
+		t.Skipf("this CPU (%s) has no AVX-512, or this is a race build", Host())
 	}
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, b := range amxTypes() {
@@ -71,7 +71,7 @@ func TestAMX(t *testing.T) {
 // TestAMXSpecialValues: scales that are not finite, and denormals, come out as the oracle has them.
 func TestAMXSpecialValues(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
-		t.Skip("needs AVX-512")
+		t.Skipf("this CPU (%s) has no AVX-512, or this is a race build", Host())
 	}
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, b := range []WeightType{Q8_0, Q4_0, Q4_1, IQ4_NL, Q2_K, Q6_K} {
@@ -95,7 +95,7 @@ func TestAMXSpecialValues(t *testing.T) {
 // kernel.
 func TestAMXProof(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
-		t.Skip("needs AVX-512")
+		t.Skipf("this CPU (%s) has no AVX-512, or this is a race build", Host())
 	}
 	m := &tileMachine{t: t}
 	k := m.kernel(amxSpec(Q4_0, 4))
@@ -199,7 +199,7 @@ func unitSpecs(c Compute, b WeightType, dot Dot) (out []Spec) {
 // of k, and for bf16 an odd end of k.
 func TestAMXSumsStayInTiles(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
-		t.Skip("needs AVX-512")
+		t.Skipf("this CPU (%s) has no AVX-512, or this is a race build", Host())
 	}
 	r := rand.New(rand.NewPCG(9, 11))
 	check := func(s Spec, blocks func() (k int, cuts []int)) {

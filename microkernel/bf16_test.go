@@ -20,7 +20,7 @@ func bf16Specs(t *testing.T) []Spec {
 		out = append(out, Space(Host(), isa, ComputeBF16, BF16)...)
 	}
 	if len(out) == 0 {
-		t.Skipf("this CPU (%s) has no dot product of bfloat16", Host())
+		t.Skipf("this CPU (%s) has no dot product of bfloat16; use one with avx512_bf16 or NEON bf16", Host())
 	}
 	return out
 }
@@ -53,7 +53,7 @@ func TestPairsAgainstRef(t *testing.T) {
 func TestPairInstruction(t *testing.T) {
 	specs := bf16Specs(t)
 	if jit.Race {
-		t.Skip("no instructions under the race detector")
+		t.Skip("race builds run plain Go; run without -race")
 	}
 	for _, s := range specs {
 		if s.MR != 1 && s.MR != 2 || s.NR != PanelWidth || s.KU != 8 {

@@ -48,7 +48,7 @@ func hammerSpecs(isas []ISA) (specs []Spec) {
 func TestHammer(t *testing.T) {
 	isas := Host().ISAs()
 	if jit.Race || len(Space(Host(), isas[0], ComputeF32, F32)) < 2 {
-		t.Skip("no generated kernels here")
+		t.Skipf("no generated kernels on this CPU (%s) or in race builds", Host())
 	}
 	if err := pprof.StartCPUProfile(io.Discard); err == nil {
 		defer pprof.StopCPUProfile()

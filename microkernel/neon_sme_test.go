@@ -25,7 +25,7 @@ func outerSpecs(f Features, c Compute) (specs []Spec) {
 // and columns beyond a tile, accumulation and special values included.
 func TestOuterProducts(t *testing.T) {
 	if jit.Race || !Host().Has(HasSME) {
-		t.Skip("no SME here")
+		t.Skipf("this CPU (%s) has no SME; make arm64 runs the test under qemu", Host())
 	}
 	r := rand.New(rand.NewPCG(50, 51))
 	specs := append(outerSpecs(Host(), ComputeF32), outerSpecs(Host(), ComputeInt8)...)
@@ -51,7 +51,7 @@ func TestOuterProducts(t *testing.T) {
 // products do here, on any host with SME.
 func TestOuterProductsOfBytes(t *testing.T) {
 	if jit.Race || !Host().Has(HasSME) {
-		t.Skip("no SME here")
+		t.Skipf("this CPU (%s) has no SME; make arm64 runs the test under qemu", Host())
 	}
 	r := rand.New(rand.NewPCG(52, 53))
 	for _, s := range outerSpecs(Host()|HasSMEInt8, ComputeInt8) {

@@ -38,7 +38,7 @@ func lengthsOf(r *rand.Rand, s Spec) []int {
 // columns beyond a tile, blocks of k, nothing read or written beyond the operands.
 func TestOuterProductsInterpreted(t *testing.T) {
 	if jit.Race {
-		t.Skip("too slow under the race detector, which finds nothing in one goroutine")
+		t.Skip("slow with the race detector, and runs one goroutine; run without -race")
 	}
 	r := rand.New(rand.NewPCG(54, 55))
 	for _, s := range append(outerSpecs(outerFeatures, ComputeF32), outerSpecs(outerFeatures, ComputeInt8)...) {
@@ -64,7 +64,7 @@ func TestOuterProductsInterpreted(t *testing.T) {
 // them, and so do kernels of bytes without the outer product of bytes.
 func TestOuterProductsInterpretedSpecial(t *testing.T) {
 	if jit.Race {
-		t.Skip("too slow under the race detector, which finds nothing in one goroutine")
+		t.Skip("slow with the race detector, and runs one goroutine; run without -race")
 	}
 	r := rand.New(rand.NewPCG(56, 57))
 	for _, b := range []WeightType{F32, F16, BF16, Q8_0, Q4_1, Q6_K} {

@@ -130,7 +130,7 @@ func (m *smeMachine) load(s Spec, assemble func(Spec) ([]byte, error)) (run func
 	tiles := kernel.NewTiles(s)
 	var err error
 	if tiles.Funcs, err = jit.Load(codes...); err != nil {
-		m.t.Skip(err)
+		m.t.Skipf("the system forbids executable memory: %v", err)
 	}
 	m.code = map[jit.Func][]smeInstruction{}
 	for i, c := range codes {

@@ -178,7 +178,7 @@ func TestValidSpecsAssemble(t *testing.T) {
 func TestBuildShares(t *testing.T) {
 	host := Host()
 	if jit.Race || !host.Has(HasAVX2) {
-		t.Skip("no generated kernels here")
+		t.Skipf("no generated kernels on this CPU (%s) or in race builds", Host())
 	}
 	big := Spec{ISA: AVX2, B: F32, MR: 6, NR: 16, KU: 1}
 	small := big

@@ -13,7 +13,7 @@ import (
 // form and dot product of this host: the sample of TestKernelsAgainstRef may leave one out.
 func TestEveryType(t *testing.T) {
 	if jit.Race {
-		t.Skip("plain Go under the race detector")
+		t.Skip("race builds run plain Go; run without -race")
 	}
 	r := rand.New(rand.NewPCG(60, 61))
 	type kind struct {

@@ -22,11 +22,11 @@ func TestRaceRanks(t *testing.T) {
 	o := tiny(t)
 	cores := o.Profile.CorePUs()
 	if len(cores) < 2 {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	ranks, err := heuristic.MakeRanks(o.Profile, cores, 2)
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("the PUs of this machine cannot be divided into two ranks: %v", err)
 	}
 	c := &candidates.Config{Prefill: topotree.NewCPUSet(cores...), Decode: topotree.NewCPUSet(cores...)}
 	for _, r := range ranks {
@@ -104,7 +104,7 @@ func TestTuneTwoPartitions(t *testing.T) {
 	o := tiny(t)
 	cores := o.Profile.CorePUs()
 	if len(cores) < 2 {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestTuneTwoPartitions(t *testing.T) {
 	o.Budget, o.Began = 6*time.Second, time.Now()
 	ranks, err := heuristic.MakeRanks(o.Profile, cores, 2)
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("the PUs of this machine cannot be divided into two ranks: %v", err)
 	}
 	s, err := plans.NewService(ranks, cores, cores)
 	if err != nil {

@@ -30,7 +30,7 @@ func tiny(t *testing.T) Options {
 	t.Helper()
 	p, err := profiles.Live()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Vocab: 400, Context: 256}}
@@ -151,7 +151,7 @@ func TestTuneForRanks(t *testing.T) {
 	o := tiny(t)
 	o.TP = 2
 	if len(o.Profile.CorePUs()) < 2 {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	b, err := Tune(context.Background(), o)
 	if err != nil {

@@ -46,7 +46,7 @@ func loadArgs(verb string, more ...string) []string {
 // all requests.
 func TestBenchLoad(t *testing.T) {
 	if testing.Short() {
-		t.Skip("offers requests for seconds")
+		t.Skip("sends requests for seconds; run without -short")
 	}
 	dir := t.TempDir()
 	arrivals, picture := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "l.svg")
@@ -84,7 +84,7 @@ func TestBenchLoad(t *testing.T) {
 // TestBenchLoadGoals checks that every goal has a row with its bound in JSON, CSV and the table.
 func TestBenchLoadGoals(t *testing.T) {
 	if testing.Short() {
-		t.Skip("offers requests for seconds")
+		t.Skip("sends requests for seconds; run without -short")
 	}
 	args := loadArgs("goal", "--duration", "1s", "--aging", "1s")
 	out, _, code := execute(t, append(args, "halt", "quanta", "open", "--format", "json")...)
@@ -111,7 +111,7 @@ func TestBenchLoadGoals(t *testing.T) {
 // for each class.
 func TestBenchLoadSweep(t *testing.T) {
 	if testing.Short() {
-		t.Skip("offers requests for seconds")
+		t.Skip("sends requests for seconds; run without -short")
 	}
 	for _, by := range load.Sweeps() {
 		picture := filepath.Join(t.TempDir(), "s.svg")

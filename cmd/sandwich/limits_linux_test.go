@@ -34,7 +34,7 @@ func TestLimitIsNamed(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		text := string(out)
 		if strings.Contains(text, "fatal error: ") || strings.Contains(text, "ThreadSanitizer") {
-			t.Skipf("the runtime of this build needs more: %.200s", text)
+			t.Skipf("the Go runtime of this build does not start under these limits: %.200s", text)
 		}
 		if (err != nil) != (want != "") || !strings.Contains(text, want) {
 			t.Errorf("%s: %v, %s", line, err, text)

@@ -119,7 +119,7 @@ func TestTuneHangUp(t *testing.T) {
 		t.Errorf("SIGHUP: %v: %s", err, stderr)
 	}
 	if _, err := exec.LookPath("nohup"); err != nil {
-		t.Skip("there is no nohup here")
+		t.Skip("nohup is not installed: install coreutils")
 	}
 	c, stderr = start("nohup")
 	_ = c.Process.Signal(syscall.SIGHUP)

@@ -109,7 +109,7 @@ func outputOf(t *testing.T, program string, args ...string) (out []byte, warning
 	c.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_DATA_HOME="+t.TempDir())
 	out, err = c.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == noSeccomp {
-		t.Skipf("this system has no seccomp: %s", &stderr)
+		t.Skipf("seccomp filters are forbidden or not supported: %s", &stderr)
 	}
 	if err != nil {
 		t.Fatalf("%s %v: %v: %s", program, args, err, &stderr)

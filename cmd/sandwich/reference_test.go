@@ -38,7 +38,7 @@ func sandwichJSON(t *testing.T, out any, args ...string) {
 // 0.5 %.
 func TestPerplexityOfTheEmbeddedModel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("scores 13,462 tokens")
+		t.Skip("scores 13,462 tokens; run without -short")
 	}
 	text := filepath.Join("..", "..", "runtime", "demo", "testdata", "val.txt")
 	var s measure.Score

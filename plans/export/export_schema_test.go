@@ -59,7 +59,7 @@ func TestManifestsFitTheSchemas(t *testing.T) {
 func TestKubectlReadsTheDeployment(t *testing.T) {
 	tool, err := exec.LookPath("kubectl")
 	if err != nil {
-		t.Skip("kubectl is not installed")
+		t.Skip("kubectl is not installed: install the Kubernetes client")
 	}
 	text := manifests(t)[1]
 	read := func(text string) any {

@@ -105,7 +105,7 @@ func TestExportedManifests(t *testing.T) {
 func TestExportedUnitIsValid(t *testing.T) {
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd-analyze is not installed")
+		t.Skip("systemd-analyze is not installed: install systemd")
 	}
 	text := strings.Replace(exportTest(t, "systemd"), "/usr/local/bin/sandwich", "/bin/true", 1)
 	path := filepath.Join(t.TempDir(), "sandwich.service")

@@ -27,7 +27,7 @@ func withCaches(t *testing.T, size func(kind topotree.Kind, bytes int64) int64) 
 	t.Helper()
 	p, err := profiles.Live()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	d := p.Machine.Describe()
 	d.Allowed = topotree.NewCPUSet(p.FirstPUs(2)...)

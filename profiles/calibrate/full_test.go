@@ -77,7 +77,7 @@ func TestFull(t *testing.T) {
 func TestFullStops(t *testing.T) {
 	p := narrow(t)
 	if p.Allowed().Count() < 2 {
-		t.Skip("it takes two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	err := Full(ctx, p, FullOptions{Budget: 4 * time.Second, Progress: func(_, _ float64, figure string) {

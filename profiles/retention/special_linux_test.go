@@ -141,7 +141,7 @@ func TestFullDisk(t *testing.T) {
 	t.Run("mounted", func(t *testing.T) {
 		small := t.TempDir()
 		if err := unix.Mount("none", small, "tmpfs", 0, "size=64k"); err != nil {
-			t.Skipf("no small file system: %v", err)
+			t.Skipf("a tmpfs cannot be mounted; run as root with CAP_SYS_ADMIN: %v", err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(small, 0) })
 		path := filepath.Join(small, "file")

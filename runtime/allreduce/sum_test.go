@@ -320,7 +320,7 @@ func TestAllReduceUnwindsFailedRun(t *testing.T) {
 // Sums of one run follow each other, and so does any number of runs, without allocation.
 func TestAllReduceAllocatesNothing(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		t.Skip("the race detector allocates; run without -race")
 	}
 	p := sumPool(t, 2, pool.NoSpin)
 	s := newSumming(t, p, 2, 0, rand.New(rand.NewPCG(5, 6)))

@@ -14,7 +14,7 @@ import (
 // batch take no memory from the Go heap, greedy or sampled, with and without experts.
 func TestDecodeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		t.Skip("the race detector allocates; run without -race")
 	}
 	t.Run("dense", func(t *testing.T) { checkAllocations(t, tinyOptions(t)) })
 	t.Run("q8_0 cache", func(t *testing.T) {

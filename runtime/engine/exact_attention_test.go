@@ -26,7 +26,8 @@ func TestBitEqualAttention(t *testing.T) {
 	skipUnderRace(t)
 	dots := attentionDots()
 	if len(dots) == 0 {
-		t.Skipf("this CPU (%s) has no dot product but float32 for attention", microkernel.Host())
+		t.Skipf("this CPU (%s) has no dot product for attention but float32; use one with avx512_vnni or avx512_bf16",
+			microkernel.Host())
 	}
 	long(t)
 	file := smallModel(t, "qwen3", gguf.Q8_0)

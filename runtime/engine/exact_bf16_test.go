@@ -23,7 +23,8 @@ func hasPairs() bool {
 func TestBitEqualPairs(t *testing.T) {
 	skipUnderRace(t)
 	if !hasPairs() {
-		t.Skipf("this CPU (%s) has no dot product of bfloat16", microkernel.Host())
+		t.Skipf("this CPU (%s) has no dot product of bfloat16; use one with avx512_bf16 or NEON bf16",
+			microkernel.Host())
 	}
 	for name, file := range map[string]*gguf.File{
 		"bf16":    smallModel(t, "qwen3", gguf.BF16),

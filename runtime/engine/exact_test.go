@@ -130,7 +130,8 @@ func TestBitEqual(t *testing.T) {
 // those of the tests that race builds run.
 func skipUnderRace(t *testing.T) {
 	if raceEnabled {
-		t.Skip("too slow with the plain-Go kernels of a race build, and other tests run the same threads")
+		t.Skip("slow with the plain-Go kernels of a race build, and other tests run the same threads; " +
+			"run without -race")
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *lostCase) open(t *testing.T, file *gguf.File) *Runner {
 	r := openTestRunner(t, file, c.options(c.ranks[0]), lostChunk)
 	if len(r.Plan.Decode.PUs) < 2 {
 		r.Close()
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	return r
 }

@@ -277,7 +277,7 @@ func checkIdleSoon(t testing.TB, e *Engine) {
 // numbers.
 func TestTooBig(t *testing.T) {
 	if mem.Available() <= 0 {
-		t.Skip("this system does not tell how much memory is free")
+		t.Skip("the available memory is unknown: needs Linux with /proc mounted")
 	}
 	for _, o := range []func(*Options){
 		func(o *Options) { o.Parallel = 1 << 30 },

@@ -17,7 +17,7 @@ func switchingRunner(t testing.TB) *Runner {
 	t.Helper()
 	o := tinyOptions(t)
 	if len(o.Plan.Prefill.PUs) < 2 {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	o.Plan.Decode.PUs = slices.Clone(o.Plan.Decode.PUs[:1])
 	o.Blocks, o.LogitRows = 4, 1

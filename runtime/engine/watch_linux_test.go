@@ -22,7 +22,7 @@ func TestShrinkingCpuset(t *testing.T) {
 	o := tinyOptions(t)
 	o.Note = func(text string) { notes = append(notes, text) }
 	if len(o.Plan.Decode.PUs) < 2 {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	e := byHand(t, o)
 	pus := e.runner.Pool().PUs()

@@ -98,7 +98,7 @@ func TestOpenOnGivenWorkers(t *testing.T) {
 // TestOpenRefusesMemory checks that sizes that do not fit are refused with numbers before loading.
 func TestOpenRefusesMemory(t *testing.T) {
 	if mem.Available() <= 0 {
-		t.Skip("this system does not tell how much memory is free")
+		t.Skip("the available memory is unknown: needs Linux with /proc mounted")
 	}
 	for blocks, want := range map[int]string{0: "no machine has", 1 << 30: "is free for them",
 		1 << 60: "no machine has"} {
@@ -119,7 +119,7 @@ func TestOpenRefusesMemory(t *testing.T) {
 // number of blocks that are required.
 func TestCacheFitsMemory(t *testing.T) {
 	if mem.Available() <= 0 {
-		t.Skip("this system does not tell how much memory is free")
+		t.Skip("the available memory is unknown: needs Linux with /proc mounted")
 	}
 	o := smallOptions(t, 1)
 	m, err := modelfile.Load(o.File)

@@ -8,7 +8,7 @@ import (
 
 func TestResidency(t *testing.T) {
 	if !Mapped {
-		t.Skip("buffers are on the Go heap under the race detector")
+		t.Skip("race builds keep buffers on the Go heap; run without -race")
 	}
 	b := alloc(t, 9000*pageSize, Options{Node: 0})
 	if b.Note() != "" {
@@ -19,7 +19,7 @@ func TestResidency(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.Known {
-		t.Skip("this system forbids move_pages")
+		t.Skip("move_pages is forbidden; allow it in the seccomp profile of the container")
 	}
 	if len(r.Pages) != 0 || r.Absent != 9000 {
 		t.Errorf("untouched: %+v", r)
@@ -38,7 +38,7 @@ func TestResidency(t *testing.T) {
 
 func TestMissingNodeIsRefused(t *testing.T) {
 	if !Mapped {
-		t.Skip("buffers are on the Go heap under the race detector")
+		t.Skip("race builds keep buffers on the Go heap; run without -race")
 	}
 	before := Total()
 	if _, err := Alloc(1, Options{Node: 1000}); !errors.Is(err, ErrNoNode) {

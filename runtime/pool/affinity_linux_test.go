@@ -50,7 +50,7 @@ func TestPlacesFollowTheSystem(t *testing.T) {
 	p := open(t, 2, Options{Pin: true})
 	pus := p.PUs()
 	if pus[0] == pus[1] {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	main := unix.Getpid()
 	var before unix.CPUSet

@@ -14,7 +14,7 @@ func TestMove(t *testing.T) {
 	p := open(t, 2, Options{Pin: true})
 	pus := p.PUs()
 	if pus[0] == pus[1] {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	where := func() (got [2]int) {
 		p.Run(func(w *Worker) {
@@ -54,7 +54,7 @@ func TestWaits(t *testing.T) {
 	p := open(t, 2, Options{})
 	before := p.Waits()
 	if before == nil {
-		t.Skip("the kernel keeps no account")
+		t.Skip("the kernel does not count context switches: needs Linux with /proc mounted")
 	}
 	p.Run(func(*Worker) {
 		for began := ThreadTime(); ThreadTime()-began < 20*time.Millisecond; {

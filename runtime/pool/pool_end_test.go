@@ -52,7 +52,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestNothingIsAllocated(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		t.Skip("the race detector allocates; run without -race")
 	}
 	p := open(t, 2, Options{})
 	var c Counter

@@ -22,7 +22,7 @@ func dialFrom(t *testing.T, from, url string) net.Conn {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c, err := d.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
-		t.Skipf("no second loopback address: %v", err)
+		t.Skipf("no second loopback address; give the loopback interface all of 127.0.0.0/8: %v", err)
 	}
 	t.Cleanup(func() { c.Close() })
 	return c

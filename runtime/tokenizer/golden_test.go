@@ -51,7 +51,7 @@ func TestChatIDsGolden(t *testing.T) {
 		}
 	}
 	if len(got) == 0 {
-		t.Skip("none of the reference data is in " + goldenFile)
+		t.Skip("none of the reference data is in " + goldenFile + ": set SANDWICH_TESTDATA to the folder that holds it")
 	}
 	if *update {
 		var out bytes.Buffer
@@ -123,7 +123,7 @@ func publishedTemplates(t *testing.T) (out []publishedTemplate) {
 		out = append(out, p)
 	}
 	if len(out) == 0 {
-		t.Skip("no reference templates")
+		t.Skip("no reference templates: set SANDWICH_TESTDATA to the folder that holds them")
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 
 func TestLiveL3(t *testing.T) {
 	if editLive == nil {
-		t.Skip(testL3 + " is not set")
+		t.Skip(testL3 + " is not set: run make test-caches")
 	}
 	m, err := ReadLive()
 	if err != nil {

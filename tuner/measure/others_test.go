@@ -66,7 +66,7 @@ func TestOthersByTheBooks(t *testing.T) {
 func TestLedgerOfThisKernel(t *testing.T) {
 	before := readLedger("/proc")
 	if runtime.GOOS != "linux" || len(before.busy) == 0 || slices.Max(slices.Collect(maps.Values(before.busy))) == 0 {
-		t.Skip("the books of Linux, which a sandbox may leave empty")
+		t.Skip("the times of processes are unknown: needs Linux with /proc mounted, outside a sandbox that hides them")
 	}
 	own, busy, wall := 0.0, 0.0, 0.0
 	// on a PU shared with others this thread gets its time later

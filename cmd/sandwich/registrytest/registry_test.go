@@ -74,7 +74,7 @@ func newProgram(t *testing.T) *program {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(bin); err != nil {
-		t.Skipf("run make build first (%v)", err)
+		t.Skipf("bin/sandwich is missing: run make build (%v)", err)
 	}
 	dir := t.TempDir()
 	p := &program{bin, dir, append(os.Environ(), "HOME="+dir, "DOCKER_CONFIG="+dir)}

@@ -13,15 +13,15 @@ import (
 // registers it saves.
 func TestDetectAgainstLinux(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("x86 flags; an emulator of another architecture shows those of its host")
+		t.Skip("compares the flags of x86 CPUs; run on amd64")
 	}
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("needs Linux with /proc mounted: %v", err)
 	}
 	_, line, ok := strings.Cut(string(info), "\nflags\t")
 	if !ok {
-		t.Skip("no x86 flags in /proc/cpuinfo")
+		t.Skip("/proc/cpuinfo has no flags: needs Linux on x86")
 	}
 	line, _, _ = strings.Cut(line, "\n")
 	flags := map[string]bool{}

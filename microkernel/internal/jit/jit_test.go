@@ -65,7 +65,7 @@ func TestWXorX(t *testing.T) {
 	}
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("needs Linux with /proc mounted: %v", err)
 	}
 	executable := 0
 	for _, l := range strings.Split(string(maps), "\n") {
@@ -102,7 +102,7 @@ func TestUnderMDWE(t *testing.T) {
 	const prSetMDWE, refuseExecGain = 65, 1
 	runtime.LockOSThread()
 	if err := unix.Prctl(prSetMDWE, refuseExecGain, 0, 0, 0); err != nil {
-		t.Skipf("PR_SET_MDWE: %v", err)
+		t.Skipf("PR_SET_MDWE is not supported; needs Linux 6.3: %v", err)
 	}
 	var a arena
 	for i := range uint64(3) {

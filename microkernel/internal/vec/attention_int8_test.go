@@ -20,7 +20,7 @@ func TestAttentionOfIntegers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	isa := kernel.Host().Best()
 	if !AttendDPBUSD.On(isa, kernel.Host()) || isa == kernel.Go {
-		t.Skipf("this CPU (%s) has no VPDPBUSD for attention", kernel.Host())
+		t.Skipf("this CPU (%s) has no VPDPBUSD for attention; use one with avx512_vnni", kernel.Host())
 	}
 	for _, dim := range []int{32, 64, 96, 128, 256, 288} {
 		for _, cpu := range []kernel.Features{kernel.Host(), kernel.Host() &^ kernel.HasVBMI} {

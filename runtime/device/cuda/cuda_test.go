@@ -55,10 +55,10 @@ func useStub(t *testing.T, fault string) {
 	t.Helper()
 	stub.once.Do(func() { stub.folder, stub.err = compileStub() })
 	if stub.err != nil {
-		t.Skipf("the stub of the CUDA driver cannot be compiled: %v", stub.err)
+		t.Skipf("the stub of the CUDA driver cannot be compiled (install gcc): %v", stub.err)
 	}
 	if _, err := hostcall.Interpreter(); err != nil {
-		t.Skip(err)
+		t.Skipf("device drivers need a C library that is linked dynamically: %v", err)
 	}
 	t.Setenv("LD_LIBRARY_PATH", stub.folder)
 	t.Setenv("STUB_FAULT", fault)
@@ -82,7 +82,7 @@ func TestDevice(t *testing.T) {
 func TestRealDevice(t *testing.T) {
 	infos, err := driver{}.List(t.Context())
 	if err != nil || len(infos) == 0 {
-		t.Skipf("no CUDA device: %v", err)
+		t.Skipf("no CUDA device; make device-check tests one: %v", err)
 	}
 	devicetest.Run(t, open)
 	d := open(t)
@@ -181,7 +181,7 @@ func TestRefused(t *testing.T) {
 func TestNoDriver(t *testing.T) {
 	defer func(saved []string) { libraries = saved }(libraries)
 	if _, err := hostcall.Interpreter(); err != nil {
-		t.Skip(err)
+		t.Skipf("device drivers need a C library that is linked dynamically: %v", err)
 	}
 	for library, want := range map[string]string{
 		"libno-such-cuda.so.1": "no CUDA driver on this host",

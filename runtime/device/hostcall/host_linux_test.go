@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // TestParentDeath checks that the child ends when its parent is killed.
 func TestParentDeath(t *testing.T) {
 	if _, err := Interpreter(); err != nil {
-		t.Skip(err)
+		t.Skipf("device drivers need a C library that is linked dynamically: %v", err)
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "HOSTCALL_TEST_PARENT=1")
@@ -75,11 +75,11 @@ func running(pid int) bool {
 func TestMusl(t *testing.T) {
 	loaders := machines[runtime.GOARCH].loaders
 	if len(loaders) == 0 {
-		t.Skip("unsupported architecture")
+		t.Skipf("device drivers are not supported on %s", runtime.GOARCH)
 	}
 	musl := loaders[len(loaders)-1]
 	if _, err := os.Stat(musl); err != nil {
-		t.Skip("musl is not installed")
+		t.Skip("the musl C library is not installed: install musl")
 	}
 	image, err := Executable(runtime.GOARCH, musl)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 func startTest(t *testing.T, o Options) *Process {
 	t.Helper()
 	if _, err := Interpreter(); err != nil {
-		t.Skip(err)
+		t.Skipf("device drivers need a C library that is linked dynamically: %v", err)
 	}
 	p, err := Start(o)
 	if err != nil {
@@ -242,7 +242,7 @@ func symbolIn(p *Process, f *Frame, name string) uint64 {
 // TestAffinity checks that the child does not inherit the affinity of a pinned thread.
 func TestAffinity(t *testing.T) {
 	if startAffinity.Count() < 2 {
-		t.Skip("needs two CPUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	one := unix.CPUSet{}
 	for i := range 1024 {
@@ -281,7 +281,7 @@ func TestAffinity(t *testing.T) {
 // TestMemfdForbidden checks the file in the cache folder, and the error where that is impossible.
 func TestMemfdForbidden(t *testing.T) {
 	if _, err := Interpreter(); err != nil {
-		t.Skip(err)
+		t.Skipf("device drivers need a C library that is linked dynamically: %v", err)
 	}
 	saved := createMemfd
 	defer func() { createMemfd = saved }()
@@ -305,11 +305,11 @@ func TestMemfdForbidden(t *testing.T) {
 func TestArm64(t *testing.T) {
 	qemu, err := exec.LookPath("qemu-aarch64")
 	if err != nil {
-		t.Skip("qemu-aarch64 is not installed")
+		t.Skip("qemu-aarch64 is not installed: install qemu-user")
 	}
 	const root, loader = "/usr/aarch64-linux-gnu", "/lib/ld-linux-aarch64.so.1"
 	if _, err := os.Stat(root + loader); err != nil {
-		t.Skip("the arm64 C library is not installed")
+		t.Skip("the arm64 C library is not installed: install libc6-arm64-cross")
 	}
 	image, err := Executable("arm64", loader)
 	if err != nil {

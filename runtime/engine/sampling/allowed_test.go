@@ -49,6 +49,6 @@ func TestDrawOfSet(t *testing.T) {
 func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if raceEnabled {
-		t.Skip("slow with the race detector")
+		t.Skip("slow with the race detector, and runs one goroutine; run without -race")
 	}
 }

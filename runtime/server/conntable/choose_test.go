@@ -110,7 +110,7 @@ func TestChoose(t *testing.T) {
 func TestDescriptorsBoundTable(t *testing.T) {
 	free, known := freeDescriptors()
 	if !known {
-		t.Skip("the limit of descriptors is not known")
+		t.Skip("the limit of descriptors is unknown: needs Linux with /proc mounted")
 	}
 	o := Options{Most: 10 * (free + 1), MostClient: 5 * (free + 1)}
 	table := New(nil, o)

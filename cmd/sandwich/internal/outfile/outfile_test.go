@@ -127,11 +127,11 @@ func TestDevices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
 			if err := unix.Mknod(path, c.mode|0o600, int(unix.Mkdev(c.major, c.minor))); err != nil {
-				t.Skipf("no device node: %v", err)
+				t.Skipf("device nodes cannot be made; run as root with CAP_MKNOD: %v", err)
 			}
 			if f, err := os.OpenFile(path, os.O_WRONLY, 0); c.mode == unix.S_IFCHR {
 				if err != nil {
-					t.Skipf("device nodes cannot be opened here: %v", err)
+					t.Skipf("device nodes cannot be opened; mount the temporary folder without nodev: %v", err)
 				}
 				f.Close()
 			}

@@ -52,7 +52,7 @@ func TestWaitingForACPUIsSeen(t *testing.T) {
 	select {
 	case d := <-waited:
 		if d < 0 {
-			t.Skip("this kernel does not say how long threads wait, or does not bind them")
+			t.Skip("the waiting times of threads are unknown: needs a kernel with CONFIG_SCHED_INFO that binds threads")
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("two threads shared a PU for 20 s, and the first one never waited")

@@ -30,7 +30,7 @@ func TestStolenTimeNeverFalls(t *testing.T) {
 	defer s.Close()
 	first, ok := s.Read()
 	if !ok {
-		t.Skip("this kernel keeps no account of stolen time")
+		t.Skip("stolen time is unknown: needs Linux with /proc/stat")
 	}
 	if again, _ := s.Read(); again < first {
 		t.Errorf("%v were stolen, and later %v", first, again)

@@ -27,7 +27,7 @@ func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*bundle.
 	t.Helper()
 	host, err := profiles.Live()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	shape, err := plan.ShapeOfFile("")
 	if err != nil {

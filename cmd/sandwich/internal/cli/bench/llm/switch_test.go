@@ -15,7 +15,7 @@ func TestBenchSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(host.CorePUs()) < 2 {
-		t.Skip("needs two PUs")
+		t.Skip("needs two PUs; allow this process another one")
 	}
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	f := singleFlags{session: modelflags.Flags{Compute: "auto", Ranks: 1, Threads: 2}, reps: 2}
