@@ -122,8 +122,8 @@ func (c *Cache) name(p kvcache.Piece, keys []kvcache.Key) disk.Name {
 	return disk.NameOf(c.Identity, c.Kinds[p.Store].Name(), keys[p.Block])
 }
 
-// Find returns the longest prefix of a prompt, shorter than the prompt, that is on disk under a salt
-// or the public one.
+// Find returns the longest prefix of a prompt, shorter than the prompt, that is on disk under a
+// salt or the public one.
 func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	full := (len(prompt) - 1) / kvcache.BlockTokens
 	if full < 1 {

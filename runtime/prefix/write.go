@@ -25,8 +25,8 @@ type job struct {
 }
 
 // Note records a prompt that was computed, and writes in the background the part of it that an
-// earlier prompt had as well, or, with all set, all of it. ends are positions at which other prompts
-// are likely to branch. The blocks must stay in the cache until they are written, or they are left
+// earlier prompt had as well, or, with all set, all of it. ends are positions at which other
+// prompts are likely to branch. The blocks must stay in the cache until they are written, or they are left
 // out. Note keeps prompt, which must not change.
 func (c *Cache) Note(salt kvcache.Salt, prompt []int32, ends []int, all bool) {
 	keys := kvcache.Keys(salt, prompt)

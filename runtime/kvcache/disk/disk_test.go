@@ -73,7 +73,7 @@ func TestWriteAndRead(t *testing.T) {
 			t.Fatalf("%d bytes: read back others, %v", n, err)
 		}
 		if back.Key != info.Key || back.Public != info.Public || back.Portable != info.Portable || back.Block != i ||
-			back.Model != "m" || !back.Consistent() {
+			back.Model != "m" || !back.consistent() {
 			t.Errorf("%d bytes: %+v was read back as %+v", n, info, back)
 		}
 		file, err := os.Stat(s.path(name))

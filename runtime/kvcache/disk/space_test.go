@@ -105,7 +105,8 @@ func (s *Store) total(t *testing.T) (total int64) {
 func TestClockJumps(t *testing.T) {
 	const size = 16 << 10
 	ahead := 1000 * time.Hour
-	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: 64 * size, Now: func() time.Time { return time.Now().Add(ahead) }})
+	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: 64 * size,
+		Now: func() time.Time { return time.Now().Add(ahead) }})
 	for i := range 130 {
 		if i == 60 {
 			ahead = 0
