@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -366,5 +368,67 @@ func TestRandomStores(t *testing.T) {
 	}
 	if loaded == 0 {
 		t.Error("nothing was loaded")
+	}
+}
+
+// TestImportedPrefixIsCompared checks that the last block of an imported prefix is computed at its
+// first use, that it is loaded afterwards, and that a prefix with other values is removed.
+func TestImportedPrefixIsCompared(t *testing.T) {
+	o, from := tinyOptions(t), t.TempDir()
+	req := api.Request{Prompt: tinyPrompt(3, 230), Salt: prefix.Public, Keep: true}
+	var want answered
+	restarted(t, withStore(t, o, from, nil), func(e *Engine) { want = ask(t, e, req) })
+	source, err := disk.Open(from, disk.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := source.Prefixes()
+	if err != nil || len(list) != 1 || len(list[0].Tokens) != 192 {
+		t.Fatalf("%d prefixes are stored, %v", len(list), err)
+	}
+	data, err := source.Export(t.Context(), &list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, honest := range []bool{true, false} {
+		dir, warnings := t.TempDir(), 0
+		store, err := disk.Open(dir, disk.Options{WriteRate: -1, Warn: func(string) { warnings++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := disk.ParseManifest(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m.Objects {
+			_, content, err := source.Content(t.Context(), list[0].Objects[i].Object.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !honest { // values of another model under the name of this one
+				content[i] ^= 1
+				m.Objects[i].SHA256 = fmt.Sprintf("%x", sha256.Sum256(content))
+			}
+			if _, err := store.Import(t.Context(), m, i, content, prefix.Public); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := o
+		o.Prefixes = PrefixOptions{Store: store}
+		restarted(t, o, func(e *Engine) {
+			for i, loaded := range []int64{128, 128 + 192} {
+				got := ask(t, e, api.Request{Prompt: req.Prompt, Salt: kvcache.Salt{byte(i + 1)}})
+				flush(t, e)
+				if n := e.Stats().Scheduler.LoadedTokens; honest && (n != loaded || !got.equal(&want)) {
+					t.Errorf("request %d: %d tokens were loaded, want %d", i, n, loaded)
+				}
+				if !honest && i == 1 && !got.equal(&want) {
+					t.Error("a prefix with other values was used after it was compared")
+				}
+			}
+		})
+		if (warnings == 1) == honest {
+			t.Errorf("honest %v: %d warnings", honest, warnings)
+		}
 	}
 }

@@ -42,15 +42,16 @@ var Public = kvcache.Salt(sha256.Sum256([]byte("sandwich: prefixes that every AP
 // Cache finds, loads and writes prefixes. Its methods may be called concurrently.
 type Cache struct {
 	Options
-	seen   seen
-	jobs   chan job
-	ctx    context.Context // ends with Close
-	stop   func()
-	idle   sync.WaitGroup // jobs that are queued or running
-	done   chan struct{}
-	mu     sync.Mutex
-	rate   float64 // bytes per second of recent loads
-	counts counts
+	seen    seen
+	checked checked
+	jobs    chan job
+	ctx     context.Context // ends with Close
+	stop    func()
+	idle    sync.WaitGroup // jobs that are queued or running
+	done    chan struct{}
+	mu      sync.Mutex
+	rate    float64 // bytes per second of recent loads
+	counts  counts
 }
 
 // counts are the counters of Stats.
@@ -115,6 +116,7 @@ type Hit struct {
 	Positions int   // length of the prefix, a multiple of kvcache.BlockTokens
 	Bytes     int64 // to read for the whole prefix
 	keys      []kvcache.Key
+	compare   int // blocks up to the one that Compare compares; 0: none
 }
 
 // name returns the name of the object of a piece.
@@ -143,6 +145,7 @@ func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 		c.counts.misses.Add(1)
 		return Hit{}
 	}
+	c.restrict(&best)
 	c.counts.hits.Add(1)
 	best.Bytes = c.bytes(best.Positions)
 	return best

@@ -14,8 +14,8 @@ import (
 var ErrMissing = errors.New("the cache does not have the block")
 
 // Read reads an object into parts, which together have the size of its content. On an error the
-// parts may have been overwritten. A damaged object is removed. When ctx ends, Read soon returns its
-// error.
+// parts may have been overwritten. A damaged object is removed. When ctx ends, Read soon returns
+// its error.
 func (s *Store) Read(ctx context.Context, n Name, parts [][]byte) (Info, error) {
 	f, h, buf, err := s.open(n)
 	if err != nil {

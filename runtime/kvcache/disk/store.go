@@ -141,6 +141,9 @@ func (s *Store) disable(err error) {
 	s.warn("read-only", fmt.Sprintf("the cache folder %s cannot be written, so nothing more is stored: %v", s.dir, err))
 }
 
+// Warn passes the first text of a kind of fault to Options.Warn.
+func (s *Store) Warn(kind, text string) { s.warn(kind, text) }
+
 // Dir returns the folder.
 func (s *Store) Dir() string { return s.dir }
 
