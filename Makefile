@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes amx-check build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build
+.PHONY: results lanes amx-check build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build prefixes
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -84,6 +84,13 @@ gate-proof: ## plants slowdowns of a known size and counts what plan check catch
 
 histories: ## a million random histories under each policy of the scheduler
 	$(GO) test -count=1 -timeout 0 ./runtime/sched -histories 4000000
+
+prefixes: ## prefixes on disk: every kind of store, 100 killed writers, and amd64 and arm64 (qemu) on one folder
+	$(GO) test -count=1 -run 'TestStoredPrefixSurvivesRestart$$' ./runtime/engine -stores
+	$(GO) test -count=1 -run 'TestKilledWriters$$' ./runtime/kvcache/disk -kills 100
+	rm -rf $(CURDIR)/bin/prefixes && mkdir -p -m 700 $(CURDIR)/bin/prefixes
+	$(GO) test -count=1 -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -exec "qemu-aarch64 -cpu max" -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
 
 losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
 	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000

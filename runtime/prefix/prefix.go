@@ -134,7 +134,10 @@ func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	for _, s := range []kvcache.Salt{salt, Public} {
 		h := Hit{keys: kvcache.Keys(s, prompt[:full*kvcache.BlockTokens])}
 		h.Positions = c.longest(h.keys)
-		if h.Positions > best.Positions {
+		if s == Public { // as all imported prefixes are
+			c.restrict(&h)
+		}
+		if h.Positions > best.Positions || best.Positions == 0 {
 			best = h
 		}
 		if salt == Public {
@@ -143,9 +146,8 @@ func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	}
 	if best.Positions == 0 {
 		c.counts.misses.Add(1)
-		return Hit{}
+		return best
 	}
-	c.restrict(&best)
 	c.counts.hits.Add(1)
 	best.Bytes = c.bytes(best.Positions)
 	return best

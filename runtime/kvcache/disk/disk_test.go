@@ -141,7 +141,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	for what, damage := range cases {
 		warnings := 0
-		s := mustOpen(t, t.TempDir(), Options{Warn: func(string) { warnings++ }})
+		s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Warn: func(string) { warnings++ }})
 		name := mustWrite(t, s, info, data)
 		if err := damage(s.path(name)); err != nil {
 			t.Fatal(err)
