@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build
+.PHONY: results lanes amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -94,6 +94,13 @@ histories: ## a million random histories under each policy of the scheduler
 
 speculation: ## 2,000 random requests per model with and without drafts: the same tokens and log probabilities
 	$(GO) test -count=1 -run 'TestDraftsChangeNothing$$' -timeout 0 -v ./runtime/engine -speculated 2000
+
+prefixes: ## prefixes on disk: every kind of store, 100 killed writers, and amd64 and arm64 (qemu) on one folder
+	$(GO) test -count=1 -run 'TestStoredPrefixSurvivesRestart$$' ./runtime/engine -stores
+	$(GO) test -count=1 -run 'TestKilledWriters$$' ./runtime/kvcache/disk -kills 100
+	rm -rf $(CURDIR)/bin/prefixes && mkdir -p -m 700 $(CURDIR)/bin/prefixes
+	$(GO) test -count=1 -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -exec "qemu-aarch64 -cpu max" -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
 
 losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
 	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000

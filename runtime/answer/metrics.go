@@ -95,7 +95,8 @@ func prefixMetrics(s engine.Stats) (out []metrics.Metric) {
 		float64(s.Scheduler.LoadedTokens))
 	add("load_seconds_total", "Time of loads from disk.", true, p.LoadTime.Seconds())
 	add("loading", "Requests whose prefix is being loaded.", false, float64(s.Scheduler.Loading))
-	add("failed_loads_total", "Loads that failed or were cancelled; their prompts are computed.", true, float64(p.Failed))
+	add("failed_loads_total", "Loads that failed or were cancelled; their prompts are computed.", true,
+		float64(p.Failed))
 	add("read_bytes_total", "Bytes of blocks read.", true, float64(p.ReadBytes))
 	add("written_bytes_total", "Bytes of blocks written.", true, float64(p.WrittenBytes))
 	add("evicted_total", "Blocks that this process removed to keep the limit.", true, float64(p.Evicted))

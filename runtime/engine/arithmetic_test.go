@@ -20,7 +20,7 @@ var arithmeticOf = map[int]string{
 
 // TestArithmeticVersion checks that exact plans give the logits that they gave when
 // exec.ArithmeticVersion was last raised. If this test fails because a change of the arithmetic is
-// intended, raise the version and add its hash: blocks that earlier builds stored are then not used.
+// intended, raise the version and add its hash: blocks of earlier builds are then not used.
 func TestArithmeticVersion(t *testing.T) {
 	skipUnderRace(t)
 	if runtime.GOARCH != "amd64" {

@@ -171,5 +171,6 @@ func (e *Engine) notePrompt(j *job) {
 		return
 	}
 	j.noted = true
+	e.stored.cache.Compare(j.hit, j.req.Salt, j.req.Prompt)
 	e.stored.cache.Note(j.req.Salt, j.req.Prompt, e.ends(j.req.Prompt), j.req.Keep)
 }

@@ -42,15 +42,16 @@ var Public = kvcache.Salt(sha256.Sum256([]byte("sandwich: prefixes that every AP
 // Cache finds, loads and writes prefixes. Its methods may be called concurrently.
 type Cache struct {
 	Options
-	seen   seen
-	jobs   chan job
-	ctx    context.Context // ends with Close
-	stop   func()
-	idle   sync.WaitGroup // jobs that are queued or running
-	done   chan struct{}
-	mu     sync.Mutex
-	rate   float64 // bytes per second of recent loads
-	counts counts
+	seen    seen
+	checked checked
+	jobs    chan job
+	ctx     context.Context // ends with Close
+	stop    func()
+	idle    sync.WaitGroup // jobs that are queued or running
+	done    chan struct{}
+	mu      sync.Mutex
+	rate    float64 // bytes per second of recent loads
+	counts  counts
 }
 
 // counts are the counters of Stats.
@@ -115,6 +116,7 @@ type Hit struct {
 	Positions int   // length of the prefix, a multiple of kvcache.BlockTokens
 	Bytes     int64 // to read for the whole prefix
 	keys      []kvcache.Key
+	compare   int // blocks up to the one that Compare compares; 0: none
 }
 
 // name returns the name of the object of a piece.
@@ -122,8 +124,8 @@ func (c *Cache) name(p kvcache.Piece, keys []kvcache.Key) disk.Name {
 	return disk.NameOf(c.Identity, c.Kinds[p.Store].Name(), keys[p.Block])
 }
 
-// Find returns the longest prefix of a prompt, shorter than the prompt, that is on disk under a salt
-// or the public one.
+// Find returns the longest prefix of a prompt, shorter than the prompt, that is on disk under a
+// salt or the public one.
 func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	full := (len(prompt) - 1) / kvcache.BlockTokens
 	if full < 1 {
@@ -132,7 +134,10 @@ func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	for _, s := range []kvcache.Salt{salt, Public} {
 		h := Hit{keys: kvcache.Keys(s, prompt[:full*kvcache.BlockTokens])}
 		h.Positions = c.longest(h.keys)
-		if h.Positions > best.Positions {
+		if s == Public { // as all imported prefixes are
+			c.restrict(&h)
+		}
+		if h.Positions > best.Positions || best.Positions == 0 {
 			best = h
 		}
 		if salt == Public {
@@ -141,7 +146,7 @@ func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	}
 	if best.Positions == 0 {
 		c.counts.misses.Add(1)
-		return Hit{}
+		return best
 	}
 	c.counts.hits.Add(1)
 	best.Bytes = c.bytes(best.Positions)

@@ -16,18 +16,21 @@ const (
 	maxEnds = 4       // ends of messages at which states are written, the last ones of a prefix
 )
 
-// job is a prefix to write.
+// job is a prefix to write or to compare.
 type job struct {
 	salt   kvcache.Salt
 	tokens []int32
 	keys   []kvcache.Key
 	ends   []int // positions at which others may branch
+	// compare is the hit of Compare, for a job that writes nothing; keys are then those of the
+	// computed blocks.
+	compare Hit
 }
 
 // Note records a prompt that was computed, and writes in the background the part of it that an
-// earlier prompt had as well, or, with all set, all of it. ends are positions at which other prompts
-// are likely to branch. The blocks must stay in the cache until they are written, or they are left
-// out. Note keeps prompt, which must not change.
+// earlier prompt had as well, or, with all set, all of it. ends are positions at which other
+// prompts are likely to branch. The blocks must stay in the cache until they are written, or they
+// are left out. Note keeps prompt, which must not change.
 func (c *Cache) Note(salt kvcache.Salt, prompt []int32, ends []int, all bool) {
 	keys := kvcache.Keys(salt, prompt)
 	n := c.seen.add(keys)
@@ -56,7 +59,11 @@ func (c *Cache) write() {
 		case <-c.ctx.Done():
 			return
 		case j := <-c.jobs:
-			buf = c.writeJob(&j, buf)
+			if j.compare.compare > 0 {
+				c.compareJob(&j.compare, j.keys)
+			} else {
+				buf = c.writeJob(&j, buf)
+			}
 			c.idle.Done()
 		}
 	}

@@ -73,7 +73,7 @@ func TestWriteAndRead(t *testing.T) {
 			t.Fatalf("%d bytes: read back others, %v", n, err)
 		}
 		if back.Key != info.Key || back.Public != info.Public || back.Portable != info.Portable || back.Block != i ||
-			back.Model != "m" || !back.Consistent() {
+			back.Model != "m" || !back.consistent() {
 			t.Errorf("%d bytes: %+v was read back as %+v", n, info, back)
 		}
 		file, err := os.Stat(s.path(name))
@@ -141,7 +141,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	for what, damage := range cases {
 		warnings := 0
-		s := mustOpen(t, t.TempDir(), Options{Warn: func(string) { warnings++ }})
+		s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Warn: func(string) { warnings++ }})
 		name := mustWrite(t, s, info, data)
 		if err := damage(s.path(name)); err != nil {
 			t.Fatal(err)

@@ -18,8 +18,8 @@ type Name [sha256.Size]byte
 // String returns the name in hexadecimal digits.
 func (n Name) String() string { return hex.EncodeToString(n[:]) }
 
-// ParseName parses the hexadecimal digits of a name.
-func ParseName(text string) (n Name, err error) {
+// parseName parses the hexadecimal digits of a name.
+func parseName(text string) (n Name, err error) {
 	raw, err := hex.DecodeString(text)
 	if err != nil || len(raw) != len(n) {
 		return n, fmt.Errorf("%.80q is not the name of a cached block; give 64 hexadecimal digits", text)
@@ -54,8 +54,8 @@ func NameOf(identity [sha256.Size]byte, store string, key kvcache.Key) Name {
 	return sha256.Sum256(append(b, store...))
 }
 
-// Consistent reports whether the key of an object follows from its parent and its tokens.
-func (i *Info) Consistent() bool { return kvcache.NextKey(i.Parent, i.Tokens) == i.Key }
+// consistent reports whether the key of an object follows from its parent and its tokens.
+func (i *Info) consistent() bool { return kvcache.NextKey(i.Parent, i.Tokens) == i.Key }
 
 // Layout of the header, in bytes. Integers are little-endian.
 const (

@@ -52,7 +52,7 @@ func TestKilledWriters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("after kill %d: %v", i, err)
 			}
-			if _, n, err := s.Verify(t.Context(), o.Name); err != nil || int(n) != size || !info.Consistent() ||
+			if _, n, err := s.Verify(t.Context(), o.Name); err != nil || int(n) != size || !info.consistent() ||
 				bytes.Count(content, []byte{0}) > size/50 {
 				t.Fatalf("after kill %d: an object of %d bytes, %v", i, n, err)
 			}

@@ -78,7 +78,6 @@ func prefixOf(blocks map[chainKey][]Stored, last chainKey) (p Prefix, ok bool) {
 		if len(here) == 0 {
 			return p, false
 		}
-		slices.SortFunc(here, func(a, b Stored) int { return strings.Compare(a.Store, b.Store) })
 		p.Objects = append(p.Objects, here...)
 		if here[0].Block == 0 {
 			break
@@ -88,7 +87,9 @@ func prefixOf(blocks map[chainKey][]Stored, last chainKey) (p Prefix, ok bool) {
 	end := &blocks[last][0]
 	p.Name, p.Model, p.Identity, p.Pinned = end.Object.Name, end.Model, end.Identity, true
 	p.Public, p.Portable = end.Public, end.Portable
-	slices.Reverse(p.Objects)
+	slices.SortFunc(p.Objects, func(a, b Stored) int {
+		return cmp.Or(cmp.Compare(a.Block, b.Block), strings.Compare(a.Store, b.Store))
+	})
 	for i := range p.Objects {
 		o := &p.Objects[i]
 		if o.Block*kvcache.BlockTokens == len(p.Tokens) {

@@ -14,8 +14,8 @@ import (
 var ErrMissing = errors.New("the cache does not have the block")
 
 // Read reads an object into parts, which together have the size of its content. On an error the
-// parts may have been overwritten; an object that is damaged is removed. When ctx ends, Read returns
-// its error soon.
+// parts may have been overwritten. A damaged object is removed. When ctx ends, Read soon returns
+// its error.
 func (s *Store) Read(ctx context.Context, n Name, parts [][]byte) (Info, error) {
 	f, h, buf, err := s.open(n)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Read(ctx context.Context, n Name, parts [][]byte) (Info, error) 
 		want += int64(len(p))
 	}
 	if want != h.payload {
-		return h.Info, s.fault(n, fmt.Errorf("%w: it has %d bytes of content instead of %d", errDamaged, h.payload, want))
+		return h.Info, s.fault(n, fmt.Errorf("%w: its content has %d bytes instead of %d", errDamaged, h.payload, want))
 	}
 	part, filled := 0, 0
 	err = h.each(ctx, f, *buf, func(data []byte) error {
@@ -57,7 +57,7 @@ func (s *Store) Verify(ctx context.Context, n Name) (Info, int64, error) {
 	}
 	defer f.Close()
 	defer s.release(buf)
-	if !h.Consistent() {
+	if !h.consistent() {
 		return h.Info, h.payload, fmt.Errorf("%w: its key does not follow from its tokens", errDamaged)
 	}
 	return h.Info, h.payload, h.each(ctx, f, *buf, func([]byte) error { return nil })

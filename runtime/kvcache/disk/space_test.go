@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 )
@@ -105,7 +106,8 @@ func (s *Store) total(t *testing.T) (total int64) {
 func TestClockJumps(t *testing.T) {
 	const size = 16 << 10
 	ahead := 1000 * time.Hour
-	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: 64 * size, Now: func() time.Time { return time.Now().Add(ahead) }})
+	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: 64 * size,
+		Now: func() time.Time { return time.Now().Add(ahead) }})
 	for i := range 130 {
 		if i == 60 {
 			ahead = 0
@@ -151,5 +153,49 @@ func TestTwoStoresShareAFolder(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHitRatio replays sessions that return at random on a store and on an exact LRU of the same
+// size: the store finds at least 98 % of the blocks that the LRU finds.
+func TestHitRatio(t *testing.T) {
+	const size, limit, sessions = 8 << 10, 128, 50
+	rng := rand.New(rand.NewPCG(8, 8))
+	now := time.Now().Add(-24 * time.Hour)
+	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: limit * size,
+		Now: func() time.Time {
+			now = now.Add(time.Second)
+			return now
+		}})
+	var lru []Name // the one used last at the end
+	found, ideal := 0, 0
+	for range 200 {
+		session := min(rng.IntN(sessions), rng.IntN(sessions)) // some return more often
+		var used []Name
+		for i := range 2 + session%7 {
+			info, data := block(uint64(100+session), i, size-headerBytes)
+			name := info.Name()
+			used = append(used, name)
+			if s.Has(name) {
+				found++
+			} else {
+				mustWrite(t, s, info, data)
+			}
+			if at := slices.Index(lru, name); at >= 0 {
+				ideal++
+				lru = slices.Delete(lru, at, at+1)
+			}
+		}
+		for _, name := range slices.Backward(used) {
+			s.Touch(name)
+			lru = append(lru, name)
+		}
+		lru = lru[max(0, len(lru)-limit):]
+	}
+	if total := s.total(t); total > limit*size {
+		t.Errorf("%d bytes of at most %d", total, limit*size)
+	}
+	if ratio := float64(found) / float64(ideal); ratio < 0.98 || ideal < 200 {
+		t.Errorf("%d blocks found, %d by an exact LRU", found, ideal)
 	}
 }

@@ -25,7 +25,7 @@ type Options struct {
 
 // Defaults of Options.
 const (
-	DefaultWriteRate = 50_000_000
+	defaultWriteRate = 50_000_000
 	mostDefaultBytes = 20 << 30
 	freeShare        = 10
 )
@@ -70,7 +70,7 @@ func Open(dir string, o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	if o.WriteRate == 0 {
-		o.WriteRate = DefaultWriteRate
+		o.WriteRate = defaultWriteRate
 	}
 	s := &Store{dir: dir, options: o, files: o.Files, pace: pace{rate: o.WriteRate}}
 	s.warn = warnOnce(o.Warn)
@@ -93,6 +93,11 @@ func Open(dir string, o Options) (*Store, error) {
 		}
 	}
 	s.removeOrphans()
+	if list, err := s.Objects(); err == nil {
+		for i := range list {
+			s.space.total += list[i].Bytes
+		}
+	}
 	return s, nil
 }
 
@@ -135,6 +140,9 @@ func (s *Store) disable(err error) {
 	s.writable.Store(false)
 	s.warn("read-only", fmt.Sprintf("the cache folder %s cannot be written, so nothing more is stored: %v", s.dir, err))
 }
+
+// Warn passes the first text of a kind of fault to Options.Warn.
+func (s *Store) Warn(kind, text string) { s.warn(kind, text) }
 
 // Dir returns the folder.
 func (s *Store) Dir() string { return s.dir }
@@ -224,7 +232,7 @@ func objectName(file string) (Name, bool) {
 	if strings.HasSuffix(file, pinSuffix) {
 		return Name{}, false
 	}
-	n, err := ParseName(file)
+	n, err := parseName(file)
 	return n, err == nil
 }
 

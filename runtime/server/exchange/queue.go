@@ -33,8 +33,8 @@ func setQueue(h http.Header, q api.Queue) {
 }
 
 // cacheValue returns the number of cached tokens, the length of the prompt, the number of further
-// tokens that are loaded from disk, if any, and, if known, the index of the first token that differs
-// from the most similar recent prompt.
+// tokens that are loaded from disk, if any, and, if known, the index of the first token that
+// differs from the most similar recent prompt.
 func cacheValue(q api.Queue) string {
 	value := fmt.Sprintf("hit=%d; prompt=%d", q.Cached, q.Prompt)
 	if q.Stored > 0 {

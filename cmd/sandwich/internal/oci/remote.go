@@ -95,7 +95,8 @@ func (s *remoteStore) put(ctx context.Context, b blob) error {
 }
 
 func (s *remoteStore) name(ctx context.Context, manifest blob, tag string) error {
-	return s.explain(ctx, s.repo.Manifests().PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.data), tag))
+	return s.explain(ctx,
+		s.repo.Manifests().PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.data), tag))
 }
 
 func (s *remoteStore) manifest(ctx context.Context, tag string, want digest.Digest) ([]byte, error) {

@@ -38,8 +38,8 @@ type trustFlags struct {
 
 func (t *trustFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&t.key, "key", "", "PEM file with the public key that must have signed the prefix")
-	c.Flags().BoolVar(&t.trust, "trust", false, "accept a prefix that no --key has signed: who made it can decide what "+
-		"the model answers")
+	c.Flags().BoolVar(&t.trust, "trust", false, "accept a prefix that no --key has signed: its author can "+
+		"decide what the model answers")
 }
 
 // check refuses a manifest that the key did not sign.
@@ -110,7 +110,9 @@ are the same.`,
 		if err != nil {
 			return err
 		}
-		return outfile.Write(c.Context(), out, func(w io.Writer) error { return o.writeArchive(c.Context(), w, p, manifest, s) })
+		return outfile.Write(c.Context(), out, func(w io.Writer) error {
+			return o.writeArchive(c.Context(), w, p, manifest, s)
+		})
 	}
 	return c
 }

@@ -95,8 +95,9 @@ func newList() *cobra.Command {
 		Short: "List stored prefixes, those used last first",
 		Long: `List stored prefixes, those used last first. The size counts blocks that several prefixes share in each of them. The scope
 is public if every API key may read the prefix, or key. A portable prefix can be used by machines with another CPU.`,
-		Example: "  sandwich cache ls --cache-dir DIR\n  sandwich cache ls --cache-dir DIR --format json | jq '.[].name'",
-		Args:    flags.ExactArgs(0, ""),
+		Example: `  sandwich cache ls --cache-dir DIR
+  sandwich cache ls --cache-dir DIR --format json | jq '.[].name'`,
+		Args: flags.ExactArgs(0, ""),
 	}
 	o.AddDir(c.Flags())
 	format := flags.Format(c, "text", "json")

@@ -54,8 +54,8 @@ Model, plan and --ctx must be those of the server, or it cannot use what is stor
 	f.session.Add(c)
 	f.Add(c.Flags())
 	f.sizes.AddService(c.Flags())
-	c.Flags().IntVar(&f.sizes.Context, "ctx", 0, "maximum number of tokens per request, as of serve (default: 4096, or "+
-		"the training context of the model if smaller)")
+	c.Flags().IntVar(&f.sizes.Context, "ctx", 0, "maximum number of tokens per request, as of serve (default: 4096, "+
+		"or the training context of the model if smaller)")
 	c.Flags().StringVar(&f.endpoint, "endpoint", "/v1/chat/completions", "endpoint of the server that the .json files "+
 		"are requests for")
 	c.Flags().BoolVar(&f.pin, "pin", false, "exclude what is stored from eviction")

@@ -23,8 +23,8 @@ type PrefixStore struct {
 func (p *PrefixStore) AddDir(fs *pflag.FlagSet) {
 	fs.StringVar(&p.Dir, "cache-dir", "", "folder that stores prefixes of prompts, so that they survive a restart and "+
 		"other processes of this host use them (default: none)")
-	flags.Bytes(fs, &p.bytes, "cache-bytes", "maximum size of --cache-dir, such as 20GiB (default: a tenth of the free "+
-		"disk, at most 20GiB)")
+	flags.Bytes(fs, &p.bytes, "cache-bytes", "maximum size of --cache-dir, such as 20GiB (default: a tenth of the "+
+		"free disk, at most 20GiB)")
 }
 
 // Add adds all flags.
