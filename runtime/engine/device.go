@@ -21,7 +21,7 @@ type DeviceOptions struct {
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
 	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
-	// lost, requests that have started fail with *LostDeviceError.
+	// lost, requests that have started fail with *LostDeviceError. Such a device divides no prompts.
 	Rounding bool
 	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
 	// device is slower.
@@ -139,7 +139,8 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 	e.onDevice.Engine, e.onDevice.device, e.onDevice.costs = e, on, newCosts(e.runner.Model, e.runner.Plan, nil)
 	e.lanes = lanes{Engine: e, name: o.Name, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
-	e.lanes.enabled = o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill}) && e.runner.reserveMore() == nil
+	divides := o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill})
+	e.lanes.enabled = divides && e.runner.reserveMore() == nil
 	return &e.lanes
 }
 
