@@ -34,6 +34,13 @@ func (t *tuning) bundle(out outcome) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
 	}
 	p.Use(s)
+	var placed []phase.Phase
+	for _, ph := range won.Partition.Served() {
+		if won.Phases[ph].OnDevice {
+			placed = append(placed, ph)
+		}
+	}
+	p.Placement = plans.PlaceOn(t.o.Race.Device.ID, true, placed...)
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
 	}

@@ -38,6 +38,7 @@ type RankingOptions struct {
 // RaceOptions configure the race of the finalists.
 type RaceOptions struct {
 	AllowTP bool                // accept several ranks for any gain, not only from 10 % on
+	Device  finals.Device       // that may run phases; zero: none
 	Rerun   int                 // rounds that rerun all arms with the plan, past the budget; 0: none
 	Reran   func(*finals.Rerun) // receives the result of the rerun
 	// EverySet adds the plan's tables on every other set of its PUs to the rerun.
@@ -101,8 +102,12 @@ func effortFor(budget time.Duration) string {
 // flags returns every option that affects the measurements.
 func (o *Options) flags() string {
 	p, l := o.Subject.Plan, o.Ranking.Load
-	return trials.Flags{Threads: p.Threads, TP: p.TP, ISA: p.ISA, Compute: p.Compute, KV: p.KV, Attention: p.Attend,
+	text := trials.Flags{Threads: p.Threads, TP: p.TP, ISA: p.ISA, Compute: p.Compute, KV: p.KV, Attention: p.Attend,
 		SeqMax: p.SeqMax, BatchMax: p.BatchMax, Budget: o.Run.Budget, Effort: o.Search.Effort,
 		Strategy: o.Search.Strategy, TopK: o.Ranking.TopK, AllowTP: o.Race.AllowTP, Load: l.Name + l.Workload.Name,
 		Objective: o.Ranking.Objective}.String()
+	if o.Race.Device.ID != "" {
+		text += " device=" + o.Race.Device.ID
+	}
+	return text
 }

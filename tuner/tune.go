@@ -130,7 +130,7 @@ func (t *tuning) measure(ctx context.Context) (out outcome, err error) {
 		return out, err
 	}
 	out.result, err = finals.Race(ctx, finals.Input{Run: t.run, Loader: t.loader, Ranking: t.ranked,
-		Entries: entries, TopK: t.o.Ranking.TopK, AllowTP: t.o.Race.AllowTP})
+		Entries: entries, TopK: t.o.Ranking.TopK, AllowTP: t.o.Race.AllowTP, Device: t.o.Race.Device})
 	if err == nil && t.o.Race.Rerun > 0 {
 		out.rerun, err = finals.Repeat(ctx, out.result, finals.RerunOptions{Rounds: t.o.Race.Rerun,
 			EverySet: t.o.Race.EverySet, AllowTP: t.o.Race.AllowTP})

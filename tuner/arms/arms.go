@@ -1,9 +1,9 @@
 // Package arms races configurations of any partition on the runtime that serves. All measured
 // stages of a run use it: the choice of partitions, of sets of PUs, the finalists and the rerun.
 //
-// An Arm has what runs in each phase. A new kind of arm, such as a placement on a device, adds a
-// field to Arm, passes it on in Race.sample (see package rig for how an arm is compiled), takes
-// part in its key, and is added to the finalists in finals.Race.
+// An Arm has what runs in each phase, on the workers or on a device. A new kind of arm adds a field
+// to Arm, passes it on in Race.sample (see package rig for how an arm is compiled), takes part in
+// its key, and is added to the finalists in finals.Race.
 package arms
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/device"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/partition"
@@ -40,6 +41,9 @@ type Arm struct {
 	Phases   [phase.Count]*plans.Phase // what runs in each phase; nil for a phase that the race does not test
 	Sets     [phase.Count]ranking.ActiveSet
 	Unpinned bool
+
+	Device   device.Device     // nil: the workers run both phases
+	OnDevice [phase.Count]bool // the phases that the device runs
 }
 
 // key returns the journal key of what runs in a phase.
@@ -48,7 +52,21 @@ func (a *Arm) key(ph phase.Phase) string {
 	if a.Partition != "" {
 		name += " in " + a.Partition
 	}
-	return fmt.Sprintf("%s, %s", name, profiles.Digest(a.Phases[ph]))
+	key := fmt.Sprintf("%s, %s", name, profiles.Digest(a.Phases[ph]))
+	if a.OnDevice[ph] {
+		key += ", on a device"
+	}
+	return key
+}
+
+// DevicePartition returns the name of the partition of arms on a device. It differs from that of
+// the cores, so that a device that fails ends only its own arms.
+func DevicePartition(id string) string { return "device " + id }
+
+// AddLike adds an arm that runs as another one does, and stays to the end of the race.
+func (r *Race) AddLike(a *Arm) {
+	b := r.Add(a.Name, a.On, a.Phases, a.Unpinned, true)
+	b.Partition, b.Device, b.OnDevice = a.Partition, a.Device, a.OnDevice
 }
 
 // Race implements race.Runner with configurations of any partition. A partition is loaded when the
@@ -104,7 +122,7 @@ func (r *Race) Measure(ctx context.Context, end float64, keep int) error {
 		a.Standing = out[i]
 		switch {
 		case len(a.Laps) > 0 || a.Lost != "":
-		case a.On == r.Home:
+		case a.On == r.Home && a.Device == nil:
 			undecided = true
 		default:
 			a.Lost = "the budget was over before it ran"
@@ -134,16 +152,31 @@ func (r *Race) Sample(ctx context.Context, arm, test int) (race.Timing, error) {
 
 var errNoRig = errors.New("whole forwards cannot be run")
 
+// Probe takes one sample of a test, after the arm has run once to warm up. It returns run.ErrNoTime
+// if that takes longer than the limit.
+func (r *Race) Probe(ctx context.Context, a *Arm, x rig.Test, limit time.Duration) (seconds float64, err error) {
+	return r.sampleUntil(ctx, a, x, time.Now().Add(min(limit, r.Run.Until(r.Limit))))
+}
+
 // sample takes one sample of a test, after the arm has run once to warm up.
 func (r *Race) sample(ctx context.Context, a *Arm, x rig.Test) (seconds float64, err error) {
+	return r.sampleUntil(ctx, a, x, time.Now().Add(r.Run.Until(r.Limit)))
+}
+
+func (r *Race) sampleUntil(ctx context.Context, a *Arm, x rig.Test, end time.Time) (seconds float64, err error) {
 	if err := r.Loader.Open(ctx, a.On); err != nil {
 		return 0, err
 	}
 	if a.On.Rig == nil {
 		return 0, errNoRig
 	}
-	end := time.Now().Add(r.Run.Until(r.Limit))
 	what := rig.Arm{Key: a.key(x.Phase), Phase: a.Phases[x.Phase], Unpinned: a.Unpinned}
+	if a.OnDevice[x.Phase] {
+		what.Device = a.Device
+	}
 	a.On.Workers.Pool.Lead(func(l *pool.Leader) { seconds, err = a.On.Rig.Sample(ctx, l, what, x, end) })
+	if err != nil && what.Device != nil && !errors.Is(err, run.ErrNoTime) && ctx.Err() == nil {
+		err = &race.Absent{Why: err.Error()}
+	}
 	return seconds, err
 }

@@ -2,7 +2,7 @@
 // partitions with their kernel tables, its output the phases of the plan with the samples of the
 // race. Rerun races all arms again.
 //
-// Race lists the arms. A new kind of arm is added there, next to addTuned.
+// Race lists the arms. A new kind of arm is added there, next to addTuned and addDevice.
 package finals
 
 import (
@@ -35,6 +35,7 @@ type Input struct {
 	Entries []Entry // the default plan's partition first
 	TopK    int     // configurations to race
 	AllowTP bool    // accept several ranks for any gain
+	Device  Device  // that may run phases; zero: none
 }
 
 // Result has the winner of each phase.
@@ -51,6 +52,7 @@ type Winner struct {
 	Phase    plans.Phase
 	Set      ranking.ActiveSet
 	Measured bool // chosen by measurement; false if the budget ended first
+	OnDevice bool // the device of the input runs the phase; the cores run Phase without it
 }
 
 // Default returns the default plan of a partition as the result.
@@ -89,6 +91,9 @@ func Race(ctx context.Context, in Input) (Result, error) {
 		}
 	}
 	err := r.AddTests(ctx, false, run.FinalsEnd, home.Served()...)
+	if err == nil && in.Device.Device != nil {
+		err = addDevice(ctx, r, in.Device)
+	}
 	if err == nil {
 		err = r.Measure(ctx, run.FinalsEnd, 0)
 	}

@@ -17,7 +17,8 @@ func judge(r *arms.Race, allowTP bool) Result {
 	base, same := r.Arms[0], r.Arms[1]
 	var best [phase.Count]*arms.Arm
 	for _, ph := range r.Home.Served() {
-		best[ph] = j.phase(ph)
+		j.out.Noise = append(j.out.Noise, j.noise(ph))
+		best[ph] = j.phase(ph, true)
 	}
 	if a := j.ranks(best); a != nil {
 		best = [phase.Count]*arms.Arm{a, a}
@@ -31,9 +32,14 @@ func judge(r *arms.Race, allowTP bool) Result {
 	for _, ph := range r.Home.Served() {
 		b, won := best[ph], &j.out.Phases[ph]
 		won.Measured = true
+		won.OnDevice = b.OnDevice[ph]
+		if won.OnDevice && b.On == r.Home {
+			b = j.phase(ph, false) // what the cores run without the device
+		}
 		if b != base {
 			won.Phase, won.Set = *b.Phases[ph], b.Sets[ph]
 		}
+		b = best[ph]
 		for _, a := range r.Arms {
 			name := ph.String() + ", " + a.Name
 			if a == b {
@@ -79,17 +85,16 @@ func (j *jury) noise(ph phase.Phase) float64 {
 	return evidence.Noise(j.Evidence(j.Arms[0], ph, ""), j.Evidence(j.Arms[1], ph, ""))
 }
 
-// phase returns the arm of the default plan's partition that wins a phase. All of these arms
-// produce the same bits, so choosing one that is no faster has no cost.
-func (j *jury) phase(ph phase.Phase) *arms.Arm {
+// phase returns the arm of the default plan's partition that wins a phase, with arms on devices or
+// without. All of these arms produce the same bits, so choosing one that is no faster has no cost.
+func (j *jury) phase(ph phase.Phase, devices bool) *arms.Arm {
 	noise := j.noise(ph)
-	j.out.Noise = append(j.out.Noise, noise)
 	equal := j.over(j.Arms[1], ph)
 	// If the equal arms differ significantly, the rounds measure something else as well.
 	differ := equal.Rounds > 0 && (equal.Low > 0 || equal.High < 0)
 	best, most := j.Arms[0], 0.0
 	for _, a := range j.Arms[2:] {
-		if a.On != j.Home || a.Unpinned || a.Lost != "" {
+		if a.On != j.Home || a.Unpinned || a.Lost != "" || a.OnDevice[ph] && !devices {
 			continue
 		}
 		if g := j.over(a, ph); (g.Beats(noise) || g.Likely() && !differ) && g.Median > most {
@@ -124,8 +129,12 @@ func (j *jury) whyNot(a *arms.Arm, ph phase.Phase) string {
 	why := fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; two equal arms differ by up to "+
 		"%.1f %%", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*j.noise(ph))
 	if a.On != j.Home {
-		why += fmt.Sprintf("; several ranks change the bits and must take less than %.2f of the time (--allow "+
-			"tp takes any gain)", arms.Worth(j.allowTP))
+		what := "several ranks change the bits"
+		if a.Device != nil {
+			what = "other arithmetic changes the bits"
+		}
+		why += fmt.Sprintf("; %s and must take less than %.2f of the time (--allow "+
+			"tp takes any gain)", what, arms.Worth(j.allowTP))
 	}
 	if a.Lost != "" {
 		why += "; " + a.Lost

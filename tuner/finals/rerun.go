@@ -66,10 +66,15 @@ func Repeat(ctx context.Context, won Result, o RerunOptions) (*Rerun, error) {
 	for _, ph := range r.Home.Served() {
 		phases[ph] = &won.Phases[ph].Phase
 	}
-	r.Add("the plan", won.Partition, phases, false, true)
+	plan := r.Add("the plan", won.Partition, phases, false, true)
 	for _, a := range won.Race.Arms {
 		if len(a.Laps) > 0 {
-			r.Add(a.Name, a.On, a.Phases, a.Unpinned, true)
+			r.AddLike(a)
+		}
+		for _, ph := range r.Home.Served() {
+			if won.Phases[ph].OnDevice && a.Device != nil {
+				plan.Device, plan.OnDevice[ph] = a.Device, true
+			}
 		}
 	}
 	if o.EverySet {
@@ -186,7 +191,7 @@ func judgeRerun(r *arms.Race, allowTP bool) *Rerun {
 // runsAs reports whether two arms run a phase with the same tables, PUs and weights.
 func runsAs(a, b *arms.Arm, ph phase.Phase) bool {
 	x, y := a.Phases[ph], b.Phases[ph]
-	return a.On == b.On && a.Unpinned == b.Unpinned && x != nil && y != nil && reflect.DeepEqual(x, y)
+	return a.On == b.On && a.Unpinned == b.Unpinned && a.OnDevice[ph] == b.OnDevice[ph] && x != nil && y != nil && reflect.DeepEqual(x, y)
 }
 
 // phaseRate returns a function that computes the rate of a lap: the geometric mean over the tests

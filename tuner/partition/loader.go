@@ -54,6 +54,30 @@ func (l *Loader) Partition(cut *plans.ServiceConfig) (*Partition, error) {
 	return p, err
 }
 
+// OnDevice returns a partition that a device can run: the default plan's if it can, else one whose
+// weights and attention use paths that devices and cores have in common.
+func (l *Loader) OnDevice() (*Partition, error) {
+	if l.home.Plan.DeviceKernels() == nil {
+		return l.home, nil
+	}
+	s := *l.subject
+	if s.Plan.Attend == "" || s.Plan.Attend == "auto" {
+		s.Plan.Attend = "f32"
+	}
+	if s.Plan.Compute == "" || s.Plan.Compute == "auto" {
+		s.Plan.Compute = "int8"
+	}
+	p, err := New(&s, l.shape, nil)
+	if err == nil {
+		err = p.Plan.DeviceKernels()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Name = "paths of devices"
+	return p, nil
+}
+
 // Open starts the workers of a partition and loads the model. It closes any open partition other
 // than the default plan's. The error is a *race.Absent if the partition cannot be open together
 // with the default plan's.

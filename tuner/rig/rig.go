@@ -1,18 +1,21 @@
 // Package rig runs whole forwards of a model under any phase of any plan, with the assembly that
 // serves, on the workers that time kernels. All races of configurations sample on it.
 //
-// An Arm says how one phase runs. A new kind of arm, such as a phase on another device, adds a
-// field to Arm and a case to Rig.compile and Rig.sample.
+// An Arm says how one phase runs: on the workers, or on a device. A new kind of arm adds a field to
+// Arm and a case to Rig.compile and Rig.sample.
 package rig
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sandwich/plans"
+	"sandwich/runtime/device"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/offload"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/run"
 )
@@ -23,6 +26,9 @@ type Rig struct {
 	free  *exec.Workers // as many unpinned workers, for unpinned arms
 	seed  uint64
 	size  Size
+
+	device   device.Device   // of onDevice
+	onDevice *offload.Runner // the model on a device; nil: no arm uses one
 
 	arms    map[string]*compiled      // by key
 	batches map[string]*kvcache.Batch // by test
@@ -68,7 +74,12 @@ func Open(ctx context.Context, w *exec.Workers, file *gguf.File, plan *plans.Pla
 // Close releases the model and all compiled arms.
 func (r *Rig) Close() {
 	for _, a := range r.arms {
-		a.executor.Close()
+		if a.executor != nil {
+			a.executor.Close()
+		}
+	}
+	if r.onDevice != nil {
+		_ = r.onDevice.Close() // the driver's process ends with the device
 	}
 	r.free.Close()
 	r.model.Close()
@@ -79,12 +90,15 @@ type Arm struct {
 	Key      string
 	Phase    *plans.Phase
 	Unpinned bool // on workers that are not pinned to the PUs of the phase
+	// Device runs the phase; nil: the workers. A rig uses one device.
+	Device device.Device
 }
 
 // compiled is one compiled arm.
 type compiled struct {
-	executor *exec.Executor
-	workers  []int // indices in the pool
+	executor *exec.Executor  // nil on a device
+	device   *offload.Runner // nil on the workers
+	workers  []int           // indices in the pool
 	unpinned bool
 }
 
@@ -108,6 +122,10 @@ func (r *Rig) Sample(ctx context.Context, l *pool.Leader, arm Arm, x Test, end t
 
 // compile builds the executor of an arm.
 func (r *Rig) compile(arm Arm) (a *compiled, err error) {
+	if arm.Device != nil {
+		on, err := r.offload(arm.Device)
+		return &compiled{device: on}, err
+	}
 	on := r.model.Workers
 	if arm.Unpinned {
 		on = r.free
@@ -120,6 +138,22 @@ func (r *Rig) compile(arm Arm) (a *compiled, err error) {
 	return a, err
 }
 
+// offload copies the model to a device when it is first used.
+func (r *Rig) offload(d device.Device) (*offload.Runner, error) {
+	if r.onDevice == nil {
+		on, err := offload.Open(offload.Options{Device: d, Assembly: r.model, Rows: r.model.Rows(),
+			LogitRows: r.size.Batch, Sets: 1, Context: r.model.Blocks * kvcache.BlockTokens})
+		if err != nil {
+			return nil, err
+		}
+		r.device, r.onDevice = d, on
+	}
+	if r.device != d {
+		return nil, errors.New("the model is on another device")
+	}
+	return r.onDevice, nil
+}
+
 // sample runs a batch times times and returns the seconds of one forward.
 func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kvcache.Batch, times int, end time.Time,
 ) (float64, error) {
@@ -128,6 +162,9 @@ func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kv
 	}
 	if !time.Now().Before(end) {
 		return 0, run.ErrNoTime
+	}
+	if a.device != nil {
+		return r.sampleOnDevice(ctx, a, batch, times, end)
 	}
 	var team exec.Team = l
 	if a.unpinned {
@@ -142,6 +179,22 @@ func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kv
 			return 0, err
 		}
 		if next < a.executor.Steps() {
+			return 0, run.ErrNoTime
+		}
+	}
+	return time.Since(began).Seconds() / float64(times), nil
+}
+
+// sampleOnDevice is sample for an arm on the device.
+func (r *Rig) sampleOnDevice(ctx context.Context, a *compiled, batch *kvcache.Batch, times int, end time.Time,
+) (float64, error) {
+	began := time.Now()
+	for range times {
+		next, err := a.device.Forward(ctx, 0, batch, 0, 0, deadline(end))
+		if err != nil {
+			return 0, err
+		}
+		if next < len(r.model.Model.Ops) {
 			return 0, run.ErrNoTime
 		}
 	}

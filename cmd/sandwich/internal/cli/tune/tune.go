@@ -25,7 +25,9 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/profiles/devrates"
 	"sandwich/runtime/demo"
+	"sandwich/runtime/device/rates"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/finals"
@@ -66,6 +68,9 @@ find it. The default plan is measured interleaved with every candidate. It is ke
 by more than the difference between two equal arms. If a plan for the same host and model at -o was measured better, it
 is kept and the new plan is written next to it as PLAN.1; --force replaces it.
 
+With --device, whole forwards also run on a device such as a GPU. The plan places the phases on it that the device runs
+faster; if a host lacks the device, the cores run them with the kernels that were the fastest there.
+
 The model is a GGUF file, a config.json of Hugging Face, or a preset: shapes suffice for tuning. Finished trials are
 journaled next to the plan; --resume continues an interrupted run. The results of kernel searches are stored in the data
 folder by host and build. Another model with weights of the same shapes reuses them, and only its race runs again.
@@ -80,10 +85,12 @@ the ranking excluded.`,
   sandwich tune --model llama.gguf -o llama.plan --resume
   sandwich tune --model llama.gguf -o llama.plan --rerun 30
   sandwich tune --model llama.gguf --rerun 30 --every-set
+  sandwich tune --model llama.gguf --device auto
   sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
 		Args: flags.ExactArgs(0, ""),
 	}
 	f.Session.AddModel(c)
+	f.Session.AddTuneDevice(c)
 	fs := c.Flags()
 	fs.IntVarP(&f.Session.Threads, "threads", "t", 0, "maximum number of PUs to use (default: all allowed ones)")
 	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")
@@ -279,7 +286,15 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	if dir, err := machine.DataFolder(); err == nil { // without a data folder nothing is stored
 		o.Search.Wisdom = trials.WisdomPath(dir, host, build.ID())
 	}
-	var err error
+	id, dev, err := f.Session.OpenTuneDevice(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if dev != nil {
+		defer dev.Close() // its process ends with this one
+		o.Race.Device = finals.Device{ID: id, Device: dev}
+		host.Devices = []devrates.Device{rates.Describe(id, build.ID(), dev.Info())}
+	}
 	if o.Ranking.Load, err = f.simulation.Load(o.Run.Seed); err != nil {
 		return nil, "", exit.Usage(err)
 	}
