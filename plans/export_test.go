@@ -2,7 +2,6 @@ package plans
 
 import (
 	"sandwich/microkernel"
-	"sandwich/runtime/phase"
 )
 
 // Forms of plan.yaml, for tests of the schema.
@@ -23,7 +22,3 @@ func (p *Plan) ComputeOf(k WeightKey, of []WeightKey) (microkernel.Compute, erro
 }
 
 func (p *Plan) CheckPlacement() error { return p.checkPlacement() }
-
-func PlaceOn(device string, optional bool, phases ...phase.Phase) []Placement {
-	return placeOn(device, optional, phases...)
-}

@@ -29,6 +29,7 @@ const (
 	maxPlacementOps = 64
 	deviceCores     = "cores" // the workers of the plan
 	allOps          = "all"
+	deviceArmPrefix = "on device "
 )
 
 var opPattern = sync.OnceValue(func() *regexp.Regexp {
@@ -39,13 +40,19 @@ var devicePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9_.:-]{0,63}$`)
 })
 
-// placeOn returns the placement of whole phases on a device.
-func placeOn(device string, optional bool, phases ...phase.Phase) (list []Placement) {
+// PlaceOn returns the placement of whole phases on a device.
+func PlaceOn(device string, optional bool, phases ...phase.Phase) (list []Placement) {
 	for _, p := range phases {
 		list = append(list, Placement{Phase: p.String(), Ops: []string{allOps}, Device: device, Optional: optional})
 	}
 	return list
 }
+
+// DeviceArm returns the name of an arm that runs on a device in the evidence of a plan.
+func DeviceArm(id string) string { return deviceArmPrefix + id }
+
+// IsDeviceArm reports whether an arm of that name ran some phases on a device.
+func IsDeviceArm(name string) bool { return strings.Contains(name, deviceArmPrefix) }
 
 // placementOf checks the entries of a file. It drops placements on the cores, which have no effect,
 // and sorts the others by phase, so that equal plans have equal digests.

@@ -20,16 +20,16 @@ func TestTunePooled(t *testing.T) {
 		t.Fatal("no small bert")
 	}
 	c.Layers, c.Context = 2, 256
-	o.Config, o.SeqMax = &c, 256
+	o.Subject.Config, o.Subject.Plan.SeqMax = &c, 256
 	b, err := Tune(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := synth.Shape(c, o.Type)
+	shape, err := synth.Shape(c, o.Subject.Type)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := check.Bundle(b, o.Profile, &shape); err != nil {
+	if err := check.Bundle(b, o.Subject.Profile, &shape); err != nil {
 		t.Error(err)
 	}
 	if !slices.Equal(b.Plan.Decode.PUs, b.Plan.Prefill.PUs) || len(b.Plan.Decode.Tables) == 0 || !summary.Of(b).Pooled {
@@ -56,25 +56,5 @@ func TestTunePooled(t *testing.T) {
 	}
 	if text := summary.Headline(&b.Plan, b.State()); strings.Contains(text, "decode") {
 		t.Error(text)
-	}
-}
-
-// TestPackedPrompt checks that a forward of a race has several texts with one output each, and as
-// many as fit.
-func TestPackedPrompt(t *testing.T) {
-	for _, c := range []struct{ rows, batch, texts int }{
-		{512, 16, 4}, {512, 3, 3}, {64, 16, 1}, {500, 16, 4}, {512, 1, 1},
-	} {
-		spans := textSpans(c.rows, c.batch)
-		at := 0
-		for _, s := range spans {
-			if s.Row != at {
-				t.Errorf("%+v: a text begins at row %d, not at %d", c, s.Row, at)
-			}
-			at += s.Rows
-		}
-		if len(spans) != c.texts || at != c.rows {
-			t.Errorf("%+v: %+v", c, spans)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package tuner
 
 import (
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,18 +12,38 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
+	"sandwich/tuner/finals"
+	"sandwich/tuner/partition"
 	"sandwich/tuner/ranking"
-	"sandwich/tuner/trials"
+	"sandwich/tuner/run"
+	"sandwich/tuner/shortlist"
 )
+
+// begin starts the stages of a run with the given ranking, and closes them when the test ends.
+func begin(t *testing.T, o Options, ranked *ranking.Ranking) *tuning {
+	t.Helper()
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(run.close)
+	t.Cleanup(run.loader.Close)
+	run.ranked = ranked
+	run.run.Began = time.Now() // the ranking is not part of the test
+	return run
+}
 
 // TestRaceRanks races two ranks against one, and checks the reasons of those that are not taken.
 func TestRaceRanks(t *testing.T) {
 	o := tiny(t)
-	cores := o.Profile.CorePUs()
+	cores := o.Subject.Profile.CorePUs()
 	if len(cores) < 2 {
 		t.Skip("needs two PUs; allow this process another one")
 	}
-	ranks, err := heuristic.MakeRanks(o.Profile, cores, 2)
+	ranks, err := heuristic.MakeRanks(o.Subject.Profile, cores, 2)
 	if err != nil {
 		t.Skipf("the PUs of this machine cannot be divided into two ranks: %v", err)
 	}
@@ -32,68 +51,30 @@ func TestRaceRanks(t *testing.T) {
 	for _, r := range ranks {
 		c.Ranks = append(c.Ranks, candidates.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
 	}
-	raceRanks := func(budget time.Duration, resume bool) ([]*partition, *tuning) {
-		o.Budget, o.Resume, o.Began = budget, resume, time.Now()
-		if err := o.complete(); err != nil {
-			t.Fatal(err)
-		}
-		run := &tuning{ctx: t.Context(), o: o, ranking: &ranking.Ranking{Ranked: []*ranking.Ranked{{Config: c, Score: 1,
-			Names: []string{"two ranks"}}}}}
-		defer run.close()
-		defer run.shut()
-		if err := errors.Join(run.describe(), run.openJournal()); err != nil {
-			t.Fatal(err)
-		}
-		home, err := run.newPartition(nil)
+	raceRanks := func(resume bool) ([]*partition.Partition, []evidence.Arm, *run.Run) {
+		o.Run.Budget, o.Run.Resume = time.Minute-1, resume // the budget ends long before; no anchors are measured
+		ranked := &ranking.Ranking{Ranked: []*ranking.Ranked{{Config: c, Score: 1, Names: []string{"two ranks"}}}}
+		b := begin(t, o, ranked)
+		defer b.loader.Close()
+		out, samples, err := shortlist.Partitions(t.Context(), shortlist.Input{Run: b.run, Loader: b.loader,
+			Ranking: ranked, TopK: 10, Effort: b.effort})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := run.raceRanks(home)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out, run
+		return out, samples, b.run
 	}
-	o.Journal = filepath.Join(t.TempDir(), "x.journal")
-	out, run := raceRanks(time.Minute, false) // the budget ends long before
-	arms := run.evidence.Finalists
-	if len(arms) < 6 {
+	o.Run.Journal = filepath.Join(t.TempDir(), "x.journal")
+	out, samples, first := raceRanks(false)
+	if len(samples) < 6 {
 		t.Skip("this machine is too busy to compare ranks in 6 s")
 	}
-	if len(arms) != 6 || len(out)+len(run.evidence.Rejected) != 2 || run.rec.Hits() != 0 {
-		t.Errorf("%d partitions, %+v", len(out), run.evidence)
+	if len(samples) != 6 || len(out)+len(first.Rejected) != 2 || first.Recorder.Hits() != 0 {
+		t.Errorf("%d partitions, %+v, %+v", len(out), samples, first.Rejected)
 	}
-	_, again := raceRanks(time.Minute, true)
-	if got := again.evidence.Finalists; len(got) != 6 || again.rec.Hits() == 0 ||
-		got[4].Samples[0] != arms[4].Samples[0] {
-		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", again.rec.Hits(), got, arms)
-	}
-}
-
-// TestSeveralRanks checks that partitions near the best are raced once each, and of distant degrees
-// only those adjacent to the best's.
-func TestSeveralRanks(t *testing.T) {
-	ranked := func(tp int, first int, score float64) *ranking.Ranked {
-		c := &candidates.Config{}
-		for i := range tp {
-			c.Ranks = append(c.Ranks, candidates.Rank{PUs: topotree.NewCPUSet(first + i)})
-		}
-		return &ranking.Ranked{Config: c, Score: score}
-	}
-	r := &ranking.Ranking{Ranked: []*ranking.Ranked{ranked(1, 0, 1), ranked(2, 0, 0.99), ranked(2, 0, 0.98), ranked(2,
-		5, 0.97),
-		ranked(8, 0, 0.9), ranked(4, 0, 0.5)}}
-	got := r.SeveralRanks(3)
-	if len(got) != 1 || got[0] != r.Ranked[1] {
-		t.Errorf("%d of the first three", len(got))
-	}
-	if got = r.SeveralRanks(10); len(got) != 3 || got[2] != r.Ranked[4] {
-		t.Errorf("%d of all: what is far behind is not raced", len(got))
-	}
-	r.Ranked[0], r.Ranked[4] = r.Ranked[4], r.Ranked[0]
-	r.Ranked[0].Score, r.Ranked[4].Score = 1, 0.9
-	if got = r.SeveralRanks(1); len(got) != 1 || got[0].Config.TP() != 8 {
-		t.Errorf("the best first: %+v", got)
+	first.Close()
+	_, again, second := raceRanks(true)
+	if hits := second.Recorder.Hits(); len(again) != 6 || hits == 0 || again[4].Samples[0] != samples[4].Samples[0] {
+		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", hits, again, samples)
 	}
 }
 
@@ -102,15 +83,12 @@ func TestSeveralRanks(t *testing.T) {
 // memory.
 func TestTuneTwoPartitions(t *testing.T) {
 	o := tiny(t)
-	cores := o.Profile.CorePUs()
+	cores := o.Subject.Profile.CorePUs()
 	if len(cores) < 2 {
 		t.Skip("needs two PUs; allow this process another one")
 	}
-	if err := o.complete(); err != nil {
-		t.Fatal(err)
-	}
-	o.Budget, o.Began = 6*time.Second, time.Now()
-	ranks, err := heuristic.MakeRanks(o.Profile, cores, 2)
+	o.Run.Budget = 6 * time.Second
+	ranks, err := heuristic.MakeRanks(o.Subject.Profile, cores, 2)
 	if err != nil {
 		t.Skipf("the PUs of this machine cannot be divided into two ranks: %v", err)
 	}
@@ -118,52 +96,59 @@ func TestTuneTwoPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := &tuning{ctx: t.Context(), o: o, ranking: &ranking.Ranking{}, rec: trials.NewRecorder(nil)}
-	defer run.shut()
-	if err := run.describe(); err != nil {
-		t.Fatal(err)
-	}
-	var list []*partition
-	for _, cut := range []*plans.ServiceConfig{nil, &s, &s} {
-		p, err := run.newPartition(cut)
-		if err != nil {
+	b := begin(t, o, &ranking.Ranking{})
+	two, three := partitionOf(t, b, &s), partitionOf(t, b, &s)
+	home := b.loader.Home()
+	in := shortlist.Input{Run: b.run, Loader: b.loader, Ranking: b.ranked, TopK: 10, Effort: b.effort}
+	var out outcome
+	entries := make([]finals.Entry, 2)
+	for i, p := range []*partition.Partition{home, two} {
+		if err := b.loader.Open(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		n := len(list)
-		p.ends(0.2*float64(n), 0.2*float64(n+1))
-		if err := run.open(p); err != nil {
+		window := run.NewWindow(0.2*float64(i), 0.2*float64(i+1))
+		if entries[i], err = b.entry(t.Context(), in, p, window, &out); err != nil {
 			t.Fatal(err)
 		}
-		if n < 2 {
-			if err := p.search(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if list = append(list, p); n == 2 && (list[1].opened() || !list[0].opened()) {
-			t.Error("a third partition is in memory")
-		}
 	}
-	if err := run.decide(list[:2]); err != nil {
+	if err := b.loader.Open(t.Context(), three); err != nil {
 		t.Fatal(err)
 	}
-	b, err := run.bundle()
+	if two.Opened() || !home.Opened() {
+		t.Error("a third partition is in memory")
+	}
+	out.result, err = finals.Race(t.Context(), finals.Input{Run: b.run, Loader: b.loader, Ranking: b.ranked,
+		Entries: entries, TopK: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, arms := b.Evidence.Race("decode")
+	made, err := b.bundle(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, list := made.Evidence.Race("decode")
 	if len(names) == 0 {
 		t.Skip("this machine is too busy to compare finalists in 6 s")
 	}
-	two := slices.IndexFunc(names, func(n string) bool { return strings.Contains(n, "2 ranks on PUs ") })
-	if slices.ContainsFunc(b.Evidence.Rejected, func(r evidence.Rejected) bool {
+	if slices.ContainsFunc(made.Evidence.Rejected, func(r evidence.Rejected) bool {
 		return strings.Contains(r.Reason, "before it ran")
 	}) {
 		t.Skip("this machine is too busy to race two partitions in 6 s")
 	}
-	if two < 0 || evidence.GainOver(arms[evidence.ArmDefault], arms[names[two]]).Rounds == 0 {
-		t.Errorf("%q %+v", names, b.Evidence.Rejected)
+	at := slices.IndexFunc(names, func(n string) bool { return strings.Contains(n, "2 ranks on PUs ") })
+	if at < 0 || evidence.GainOver(list[evidence.ArmDefault], list[names[at]]).Rounds == 0 {
+		t.Errorf("%q %+v", names, made.Evidence.Rejected)
 	}
-	if won := run.won == list[1]; won != (b.Plan.TP() == 2) || b.Plan.Validate() != nil {
-		t.Errorf("%d ranks, won %v", b.Plan.TP(), won)
+	if won := out.result.Partition == two; won != (made.Plan.TP() == 2) || made.Plan.Validate() != nil {
+		t.Errorf("%d ranks, won %v", made.Plan.TP(), won)
 	}
+}
+
+func partitionOf(t *testing.T, b *tuning, cut *plans.ServiceConfig) *partition.Partition {
+	t.Helper()
+	p, err := b.loader.Partition(cut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -1,35 +1,35 @@
+// Package tuner finds the best plan for a model on this machine. It is a pipeline of values; each
+// stage is a package with an explicit input and output:
+//
+//	candidates  service configurations of the machine
+//	ranking     the same, best first by prediction
+//	shortlist   partitions and sets of active PUs, chosen by whole forwards
+//	tables      kernel tables of each
+//	finals      the winners of a race of whole configurations
+//	tuner       the bundle: the plan with its evidence
+//
+// The stages share a run.Run (budget, journal, progress) and a partition.Loader (weights and
+// workers). Races are made of arms.Arm; the comment of package arms says where a kind of arm is
+// added.
 package tuner
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
-	"sandwich/internal/num"
 	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
-	"sandwich/runtime/gguf"
-	"sandwich/runtime/model/modelshape"
-	"sandwich/runtime/model/synth"
-	"sandwich/runtime/phase"
+	"sandwich/tuner/finals"
+	"sandwich/tuner/partition"
 	"sandwich/tuner/race"
 	"sandwich/tuner/ranking"
+	"sandwich/tuner/run"
 	"sandwich/tuner/search"
+	"sandwich/tuner/shortlist"
+	"sandwich/tuner/tables"
 	"sandwich/tuner/trials"
 )
-
-// Parts of the budget at which the stages end. Startup counts toward the first stage; a stage may
-// use the time that an earlier stage left.
-const (
-	ranksEnd     = 0.1
-	kernelsEnd   = 0.80
-	finalistsEnd = 0.97
-)
-
-// errNoTime stops a stage when the budget is over. The plan keeps the results so far.
-var errNoTime = errors.New("the budget is over")
 
 // Tune returns the best plan for the model on this machine that it finds within the budget. It
 // first measures the partitions of the model that rank near the best in the simulation, under the
@@ -38,299 +38,147 @@ var errNoTime = errors.New("the budget is over")
 // default plan, which wins unless it is beaten. If ctx ends, Tune returns its cause, and the
 // journal keeps the measurements.
 func Tune(ctx context.Context, o Options) (*bundle.Bundle, error) {
-	if o.Began.IsZero() {
-		o.Began = time.Now()
-	}
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	ranking, err := o.ranking(ctx)
+	t, err := start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	t := &tuning{ctx: ctx, o: o, ranking: ranking}
 	defer t.close()
-	if err := t.describe(); err != nil {
+	out, err := t.measure(ctx)
+	if err != nil && !errors.Is(err, run.ErrNoTime) {
 		return nil, err
 	}
-	home, err := t.newPartition(nil)
-	if err != nil {
-		return nil, err
+	if out.rerun != nil && o.Race.Reran != nil {
+		o.Race.Reran(out.rerun)
 	}
-	if err := t.openJournal(); err != nil {
-		return nil, err
-	}
-	t.openWisdom()
-	if err := t.work(home); err != nil && !errors.Is(err, errNoTime) {
-		return nil, err
-	}
-	if t.again != nil && o.Reran != nil {
-		o.Reran(t.again)
-	}
-	return t.bundle()
+	return t.bundle(out)
 }
 
-// work runs all measured stages.
-func (t *tuning) work(home *partition) error {
-	defer t.shut()
-	if t.o.EverySet {
-		if err := everySetFits(home.def.PUs()); err != nil {
-			return err
+// tuning has what the stages of one call of Tune share.
+type tuning struct {
+	o      Options
+	shape  plans.ModelShape
+	effort search.Effort
+	ranked *ranking.Ranking
+	run    *run.Run
+	loader *partition.Loader
+	store  *tables.Store
+}
+
+// start ranks the configurations and opens the files of the run.
+func start(ctx context.Context, o Options) (*tuning, error) {
+	t := &tuning{o: o, run: run.New(o.Run)}
+	var err error
+	if t.shape, err = o.Subject.Shape(); err != nil {
+		return nil, err
+	}
+	if t.ranked, err = rank(ctx, &o, t.shape); err != nil {
+		return nil, err
+	}
+	if t.effort, err = search.ParseEffort(o.Search.Effort); err != nil {
+		return nil, err
+	}
+	if t.loader, err = partition.NewLoader(t.run, &t.o.Subject, t.shape); err != nil {
+		return nil, err
+	}
+	if err = t.run.Open(trials.Key{Fingerprint: o.Subject.Profile.Fingerprint(), Build: o.Run.Build,
+		Model: t.shape.Digest(), Seed: o.Run.Seed, Flags: o.flags()}); err != nil {
+		return nil, err
+	}
+	t.store = tables.OpenStore(o.Search.Wisdom, o.Run.Warn)
+	return t, nil
+}
+
+// close closes the files.
+func (t *tuning) close() {
+	t.run.Close()
+	_ = t.store.Close() // every line was synced when it was written
+}
+
+// outcome has the output of the measured stages.
+type outcome struct {
+	result   finals.Result
+	rerun    *finals.Rerun  // nil if not requested
+	samples  []evidence.Arm // of the race of partitions
+	kernels  []evidence.Trial
+	searches []evidence.Search
+	noise    []float64 // A/A differences of kernels, if whole forwards cannot be run
+}
+
+// measure runs all measured stages. If the budget is over, it returns the output so far with
+// run.ErrNoTime.
+func (t *tuning) measure(ctx context.Context) (out outcome, err error) {
+	defer t.loader.Close()
+	home := t.loader.Home()
+	out.result = finals.Default(home)
+	if t.o.Race.EverySet {
+		if err := finals.EverySetFits(home.Plan.PUs()); err != nil {
+			return out, err
 		}
 	}
-	list, err := t.raceRanks(home)
+	in := shortlist.Input{Run: t.run, Loader: t.loader, Ranking: t.ranked, TopK: t.o.Ranking.TopK, Effort: t.effort,
+		AllowTP: t.o.Race.AllowTP}
+	list, samples, err := shortlist.Partitions(ctx, in)
+	out.samples = samples
 	if err != nil {
-		return err
+		return out, err
 	}
-	began := float64(t.elapsed()) / float64(t.o.Budget)
-	var ready []*partition
+	entries, err := t.tables(ctx, in, list, &out)
+	if err != nil {
+		return out, err
+	}
+	out.result, err = finals.Race(ctx, finals.Input{Run: t.run, Loader: t.loader, Ranking: t.ranked,
+		Entries: entries, TopK: t.o.Ranking.TopK, AllowTP: t.o.Race.AllowTP, Device: t.o.Race.Device})
+	if err == nil && t.o.Race.Rerun > 0 {
+		out.rerun, err = finals.Repeat(ctx, out.result, finals.RerunOptions{Rounds: t.o.Race.Rerun,
+			EverySet: t.o.Race.EverySet, AllowTP: t.o.Race.AllowTP})
+	}
+	return out, err
+}
+
+// tables searches the tables of each partition. It adds their evidence to out.
+func (t *tuning) tables(ctx context.Context, in shortlist.Input, list []*partition.Partition, out *outcome,
+) (entries []finals.Entry, err error) {
+	began := float64(t.run.Elapsed()) / float64(t.o.Run.Budget)
 	for i, p := range list {
-		p.ends(began+(kernelsEnd-began)*float64(i)/float64(len(list)),
-			began+(kernelsEnd-began)*float64(i+1)/float64(len(list)))
-		err := t.open(p)
+		each := (run.TablesEnd - began) / float64(len(list))
+		window := run.NewWindow(began+each*float64(i), began+each*float64(i+1))
+		err := t.loader.Open(ctx, p)
 		if gone := (*race.Absent)(nil); errors.As(err, &gone) {
-			t.reject(p.name(), gone.Why)
+			t.run.Reject(p.Name, gone.Why)
 			continue
 		}
-		if err == nil {
-			err = p.search()
-		}
 		if err != nil {
-			return err
-		}
-		ready = append(ready, p)
-	}
-	err = t.decide(ready)
-	if err == nil && t.o.Rerun > 0 {
-		t.again, err = t.rerun()
-	}
-	return err
-}
-
-// tuning is the state of one call of Tune.
-type tuning struct {
-	ctx     context.Context
-	o       Options
-	ranking *ranking.Ranking // simulated ranking of all service configurations
-	effort  search.Effort
-	shape   plans.ModelShape
-	random  *gguf.File // weights without a file; a part of the model if part is set
-	part    string
-	journal *trials.Journal
-	wisdom  *trials.Wisdom
-	rec     *trials.Recorder
-
-	home     *partition // partition of the default plan; always open
-	other    *partition // the second open partition, or nil
-	won      *partition // partition of the winners; nil: the default plan's
-	raced    *raceArms  // the last race; nil if whole configurations were not compared
-	again    *Rerun     // rerun of its arms; nil if not requested
-	evidence evidence.Evidence
-	noise    []float64 // A/A differences of whole forwards, or of kernels without a rig
-	said     time.Time
-}
-
-const (
-	prefill = int(phase.Prefill)
-	decode  = int(phase.Decode)
-)
-
-var phaseNames = [phase.Count]string{phase.Prefill.String(), phase.Decode.String()}
-
-// served returns the phases that run. A pooled model has no decode phase.
-func (t *tuning) served() []int {
-	if t.shape.Pooled() {
-		return []int{prefill}
-	}
-	return []int{prefill, decode}
-}
-
-// describe sets the model shape, the effort and the evidence header.
-func (t *tuning) describe() (err error) {
-	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
-		return err
-	}
-	if t.shape, err = shapeOf(t.o); err != nil {
-		return err
-	}
-	t.evidence = evidence.Evidence{Model: t.o.Origin, Build: t.o.Build,
-		Created: t.o.Began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
-		Effort: t.o.Effort, Seed: t.o.Seed, Budget: t.o.Budget.Seconds()}
-	if !search.PerShape(t.o.Strategy) {
-		t.evidence.EarlyStop = search.ReuseCriterion()
-	}
-	return nil
-}
-
-// shapeOf returns the shape of the model to tune for.
-func shapeOf(o Options) (plans.ModelShape, error) {
-	if o.File != nil {
-		return modelshape.Of(o.File)
-	}
-	return synth.Shape(*o.Config, o.Type)
-}
-
-// openJournal creates the journal or continues that of an earlier run.
-func (t *tuning) openJournal() (err error) {
-	if t.o.Journal != "" {
-		key := trials.Key{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(),
-			Seed: t.o.Seed, Flags: t.o.flags()}
-		if t.journal, err = trials.OpenJournal(t.o.Journal, key, t.o.Resume); err != nil {
-			return err
-		}
-	}
-	t.rec = trials.NewRecorder(t.journal)
-	return nil
-}
-
-// openWisdom reads the kernel trials of earlier runs. An unusable file causes only a warning,
-// because the search merely takes longer without it.
-func (t *tuning) openWisdom() {
-	if t.o.Wisdom == "" {
-		return
-	}
-	var err error
-	if t.wisdom, err = trials.OpenWisdom(t.o.Wisdom); err != nil {
-		t.warn(err)
-	}
-}
-
-// keepTrials stores the result of a search for later runs. After a failure it stores nothing more.
-func (t *tuning) keepTrials(problem string, r *search.Result, known []search.Anchor, share float64) {
-	if err := t.wisdom.Keep(problem, r, known, t.effort, share); err != nil {
-		t.warn(err)
-		_ = t.wisdom.Close()
-		t.wisdom = nil
-	}
-}
-
-// warn reports an error that does not end the run.
-func (t *tuning) warn(err error) {
-	if t.o.Warn != nil {
-		t.o.Warn(err)
-	}
-}
-
-// elapsed returns the time that counts against the budget: that of this run and that of the trials
-// answered from a resumed journal.
-func (t *tuning) elapsed() time.Duration { return time.Since(t.o.Began) + t.rec.Replayed() }
-
-// until returns the time left until a part of the budget is used up.
-func (t *tuning) until(part float64) time.Duration {
-	return time.Duration(part*float64(t.o.Budget)) - t.elapsed()
-}
-
-// say reports progress at most ten times per second, or always if must is set.
-func (t *tuning) say(stage, text string, must bool) {
-	if t.o.Progress == nil || !must && time.Since(t.said) < 100*time.Millisecond {
-		return
-	}
-	t.said = time.Now()
-	t.o.Progress(Progress{Stage: stage, Text: text, Elapsed: t.elapsed(), Budget: t.o.Budget,
-		Trials: t.evidence.Trials})
-}
-
-// maxRejected bounds the rejected candidates in the evidence.
-const maxRejected = 200
-
-func (t *tuning) reject(candidate, reason string) {
-	if len(t.evidence.Rejected) < maxRejected {
-		t.evidence.Rejected = append(t.evidence.Rejected, evidence.Rejected{Candidate: candidate, Reason: reason})
-	}
-}
-
-// weights returns the model's weights, or random weights of its shapes.
-func (t *tuning) weights(ctx context.Context, most int64) (*gguf.File, error) {
-	if t.o.File != nil {
-		return t.o.File, nil
-	}
-	if t.random == nil {
-		var err error
-		if t.random, t.part, err = randomModel(ctx, *t.o.Config, t.o.Type, most, t.o.Seed); err != nil {
 			return nil, err
 		}
-	}
-	return t.random, nil
-}
-
-// open loads a partition. It keeps the default plan's partition open and closes any
-// other.
-func (t *tuning) open(p *partition) error {
-	if p.opened() || p.failed != nil {
-		return p.failed
-	}
-	if p != t.home {
-		if t.other != nil {
-			t.other.shut()
+		e, err := t.entry(ctx, in, p, window, out)
+		if err != nil {
+			return nil, err
 		}
-		t.other = p
+		entries = append(entries, e)
 	}
-	if err := p.ready(); err != nil {
-		p.shut()
-		p.failed = err
-		return err
-	}
-	return nil
+	return entries, nil
 }
 
-// shut closes the open partitions.
-func (t *tuning) shut() {
-	for _, p := range []*partition{t.other, t.home} {
-		if p != nil {
-			p.shut()
-		}
+// entry chooses the sets of PUs of an open partition and searches their tables. It adds the
+// evidence to out.
+func (t *tuning) entry(ctx context.Context, in shortlist.Input, p *partition.Partition, window run.Window,
+	out *outcome) (e finals.Entry, err error) {
+	e.Partition = p
+	if e.Sets, err = shortlist.Sets(ctx, in, p, window); err != nil {
+		return e, err
 	}
-}
-
-func (t *tuning) close() {
-	if t.journal != nil {
-		t.journal.Close()
-	}
-	t.wisdom.Close()
-}
-
-// bundle returns the plan of the winners with its evidence.
-func (t *tuning) bundle() (*bundle.Bundle, error) {
-	won := t.winner()
-	if t.shape.Pooled() {
-		won.leaveDecode()
-	}
-	p := *won.def
-	t.evidence.Version = p.Version
-	p.Name = t.o.Name
-	if p.Name == "" {
-		p.Name = planName(t.shape.Name)
-	}
-	p.Tuned = won.phases[prefill].measured || won.phases[decode].measured
-	p.Prefill, p.Decode = won.phases[prefill].winner, won.phases[decode].winner
-	s, err := won.service()
+	found, err := tables.Search(ctx, tables.Input{Run: t.run, Partition: p, Sets: e.Sets,
+		Strategy: t.o.Search.Strategy, Effort: t.effort, Store: t.store, End: window.TablesEnd})
 	if err != nil {
-		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
+		return e, err
 	}
-	p.Use(s)
-	if err := p.Validate(); err != nil {
-		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
+	e.Tables = found.Tables
+	out.kernels, out.searches = append(out.kernels, found.Kernels...), append(out.searches, found.Searches...)
+	if p.Rig == nil {
+		out.noise = append(out.noise, found.Noise...)
 	}
-	for _, x := range t.noise {
-		t.evidence.Noise = max(t.evidence.Noise, num.Significant(x))
-	}
-	t.evidence.Spent, t.evidence.Trace = t.elapsed().Seconds(), t.ranking.Trace()
-	return &bundle.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
-}
-
-// planName returns a valid plan name for a model.
-func planName(model string) string {
-	var out []rune
-	for _, r := range model {
-		if r < ' ' || r == 0x7f || r == '/' || r == '\\' {
-			r = '-'
-		}
-		if len(out) < 100 {
-			out = append(out, r)
-		}
-	}
-	if len(out) == 0 {
-		return "tuned"
-	}
-	return string(out)
+	return e, nil
 }

@@ -15,13 +15,15 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/plans/check"
 	"sandwich/plans/evidence"
+	"sandwich/plans/heuristic"
 	"sandwich/plans/summary"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/synth"
-	"sandwich/tuner/race"
-	"sandwich/tuner/search"
+	"sandwich/tuner/arms"
+	"sandwich/tuner/partition"
+	"sandwich/tuner/run"
 	"sandwich/tuner/trials"
 )
 
@@ -34,17 +36,18 @@ func tiny(t *testing.T) Options {
 	}
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Vocab: 400, Context: 256}}
-	return Options{Profile: p, Config: &c, Type: synth.Uniform(gguf.Q8_0), Budget: 3 * time.Second, SeqMax: 64,
-		BatchMax: 4, Seed: 1, Build: "test"}
+	return Options{Subject: partition.Subject{Profile: p, Config: &c, Type: synth.Uniform(gguf.Q8_0),
+		Plan: heuristic.Options{SeqMax: 64, BatchMax: 4}},
+		Run: run.Options{Budget: 3 * time.Second, Seed: 1, Build: "test"}}
 }
 
 func TestTuneMakesAValidPlan(t *testing.T) {
 	o := tiny(t)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "tiny.plan")
-	o.Journal = trials.JournalPath(out)
+	o.Run.Journal = trials.JournalPath(out)
 	stages := map[string]bool{}
-	o.Progress = func(p Progress) { stages[p.Stage] = true; _ = p.String() }
+	o.Run.Progress = func(p run.Progress) { stages[p.Stage] = true; _ = p.String() }
 	b, err := Tune(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -59,16 +62,16 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := synth.Shape(*o.Config, o.Type)
+	shape, err := synth.Shape(*o.Subject.Config, o.Subject.Type)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := check.Bundle(back, o.Profile, &shape); err != nil {
+	if err := check.Bundle(back, o.Subject.Profile, &shape); err != nil {
 		t.Error(err)
 	}
 	ev := back.Evidence
 	for _, r := range ev.Rejected {
-		if strings.Contains(r.Reason, race.ErrUndecided.Error()) {
+		if strings.Contains(r.Reason, arms.ErrUndecided.Error()) {
 			t.Skip("this machine is too busy to compare finalists in 3 s")
 		}
 	}
@@ -80,8 +83,8 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 		t.Errorf("evidence %+v", ev)
 	}
 	tables := 0
-	for i, ph := range []string{"prefill", "decode"} {
-		for _, table := range phaseOf(&b.Plan, i).Tables {
+	for ph, p := range map[string]*plans.Phase{"prefill": &b.Plan.Prefill, "decode": &b.Plan.Decode} {
+		for _, table := range p.Tables {
 			if tables++; !slices.ContainsFunc(ev.Searches, func(s evidence.Search) bool {
 				return s.Phase == ph &&
 					s.Weight == table.WeightKey && s.Lengths+s.Cut > 0
@@ -111,7 +114,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 			t.Errorf("stage %q was never reported", s)
 		}
 	}
-	if _, err := os.Stat(o.Journal); err != nil {
+	if _, err := os.Stat(o.Run.Journal); err != nil {
 		t.Error("the journal is gone before the plan is written")
 	}
 }
@@ -120,13 +123,14 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 // their measured rates, and that the bundle records it.
 func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	o := tiny(t)
-	o.Type = synth.Uniform(gguf.BF16)
-	isa := o.Profile.Features().Best()
-	if len(microkernel.Space(o.Profile.Features(), isa, microkernel.ComputeBF16, microkernel.BF16)) == 0 {
+	o.Subject.Type = synth.Uniform(gguf.BF16)
+	isa := o.Subject.Profile.Features().Best()
+	if len(microkernel.Space(o.Subject.Profile.Features(), isa, microkernel.ComputeBF16, microkernel.BF16)) == 0 {
 		t.Skip("this CPU has no dot products of bf16")
 	}
 	for typ, rate := range map[string]float64{"f32": 200e9, "bf16": 400e9} {
-		o.Profile.Ceilings = append(o.Profile.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: isa.String(),
+		o.Subject.Profile.Ceilings = append(o.Subject.Profile.Ceilings, profiles.Ceiling{Kind: profiles.Compute,
+			ISA:  isa.String(),
 			Type: typ, PUs: 1,
 			Figure: profiles.Figure{Median: rate, N: 9, Unit: "FLOP/s"}})
 	}
@@ -149,8 +153,8 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 // the ranks regardless of the active PUs.
 func TestTuneForRanks(t *testing.T) {
 	o := tiny(t)
-	o.TP = 2
-	if len(o.Profile.CorePUs()) < 2 {
+	o.Subject.Plan.TP = 2
+	if len(o.Subject.Profile.CorePUs()) < 2 {
 		t.Skip("needs two PUs; allow this process another one")
 	}
 	b, err := Tune(context.Background(), o)
@@ -164,7 +168,7 @@ func TestTuneForRanks(t *testing.T) {
 	if _, ok := p.Decode.Table(plans.WeightKey{N: 64, K: 48, Type: "q8_0"}); ok {
 		t.Error("down is cut in the middle of a block")
 	}
-	o.TP = 1000
+	o.Subject.Plan.TP = 1000
 	if _, err := Tune(context.Background(), o); err == nil || !strings.Contains(err.Error(), "1000 ranks") {
 		t.Errorf("1000 ranks: %v", err)
 	}
@@ -172,10 +176,10 @@ func TestTuneForRanks(t *testing.T) {
 
 func TestTuneIsInterruptedAndResumed(t *testing.T) {
 	o := tiny(t)
-	o.Journal = filepath.Join(t.TempDir(), "x.journal")
+	o.Run.Journal = filepath.Join(t.TempDir(), "x.journal")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := errors.New("interrupted")
-	o.Progress = func(p Progress) {
+	o.Run.Progress = func(p run.Progress) {
 		if p.Stage == "kernels" && p.Trials > 10 {
 			cancel(stop)
 		}
@@ -185,25 +189,25 @@ func TestTuneIsInterruptedAndResumed(t *testing.T) {
 	} else if !errors.Is(err, stop) {
 		t.Fatalf("got %v", err)
 	}
-	before, err := os.ReadFile(o.Journal)
+	before, err := os.ReadFile(o.Run.Journal)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(before), "\n"); n < 10 {
 		t.Fatalf("the journal has %d lines", n)
 	}
-	o.Progress, o.Resume = nil, true
+	o.Run.Progress, o.Run.Resume = nil, true
 	if _, err := Tune(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	after, err := os.ReadFile(o.Journal)
+	after, err := os.ReadFile(o.Run.Journal)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(string(after), string(before)) {
 		t.Error("the journal was not continued")
 	}
-	o.Seed = 2
+	o.Run.Seed = 2
 	if _, err := Tune(context.Background(), o); !errors.Is(err, trials.ErrJournal) {
 		t.Errorf("another seed: %v", err)
 	}
@@ -211,13 +215,13 @@ func TestTuneIsInterruptedAndResumed(t *testing.T) {
 
 func TestTuneRefusals(t *testing.T) {
 	for name, spoil := range map[string]func(*Options){
-		"no profile": func(o *Options) { o.Profile = nil },
-		"no model":   func(o *Options) { o.Config = nil },
-		"budget":     func(o *Options) { o.Budget = -1 },
-		"effort":     func(o *Options) { o.Effort = "herculean" },
-		"strategy":   func(o *Options) { o.Strategy = "magic" },
-		"compute":    func(o *Options) { o.Compute = "f64" },
-		"threads":    func(o *Options) { o.Threads = 1 << 20 },
+		"no profile": func(o *Options) { o.Subject.Profile = nil },
+		"no model":   func(o *Options) { o.Subject.Config = nil },
+		"budget":     func(o *Options) { o.Run.Budget = -1 },
+		"effort":     func(o *Options) { o.Search.Effort = "herculean" },
+		"strategy":   func(o *Options) { o.Search.Strategy = "magic" },
+		"compute":    func(o *Options) { o.Subject.Plan.Compute = "f64" },
+		"threads":    func(o *Options) { o.Subject.Plan.Threads = 1 << 20 },
 	} {
 		o := tiny(t)
 		spoil(&o)
@@ -230,73 +234,8 @@ func TestTuneRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign.Profile = p
+	foreign.Subject.Profile = p
 	if _, err := Tune(context.Background(), foreign); !errors.Is(err, plans.ErrForeignHost) {
 		t.Errorf("a foreign profile: %v", err)
-	}
-}
-
-func TestCompareStrategies(t *testing.T) {
-	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 32,
-		Sigmas: []int{2, 16}}
-	o.Budget, o.PerM = 200*time.Millisecond, 50*time.Millisecond
-	rows, err := Compare(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"default", "sandwich", "sandwich", "scale-up", "cost-model", "random", "exhaustive", "static"}
-	if len(rows) != len(want) {
-		t.Fatalf("%d rows", len(rows))
-	}
-	best := 0.0
-	for i, r := range rows {
-		best = max(best, r.OfBest)
-		if r.Strategy != want[i] || r.GFLOPS <= 0 || r.OfBest <= 0 || r.OfBest > 1 || r.Rules == 0 ||
-			r.OfExhaustive <= 0 {
-			t.Errorf("row %d: %+v", i, r)
-		}
-		if search.PerShape(r.Strategy) != (r.AllM > r.Seconds) {
-			t.Errorf("row %d: %v s for the held-out m, %v s for all", i, r.Seconds, r.AllM)
-		}
-	}
-	if best != 1 {
-		t.Errorf("no row is the best of them, %v", best)
-	}
-	o.Strategies = []string{"magic"}
-	if _, err := Compare(context.Background(), o); err == nil {
-		t.Error("an unknown strategy is not refused")
-	}
-	o.Strategies, o.HeldOut = nil, []int{33}
-	if _, err := Compare(context.Background(), o); err == nil {
-		t.Error("an m beyond the largest is not refused")
-	}
-}
-
-// TestCompareGoesOn checks that a comparison repeats no trial of its journal when a strategy is
-// added, and that it rejects the journal of another seed. The budget is never used up, so that a
-// busy machine makes the same trials.
-func TestCompareGoesOn(t *testing.T) {
-	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 8,
-		Strategies: []string{"cost-model"}}
-	o.Budget, o.Effort, o.Journal = time.Hour, "quick", filepath.Join(t.TempDir(), "search.journal")
-	count := func() int {
-		t.Helper()
-		if _, err := Compare(context.Background(), o); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(o.Journal)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(string(data), "for cost-model")
-	}
-	n := count()
-	o.Strategies = []string{"scale-up", "cost-model"}
-	if again := count(); n == 0 || again != n {
-		t.Errorf("%d trials, and %d after the second run", n, again)
-	}
-	o.Seed++
-	if _, err := Compare(context.Background(), o); !errors.Is(err, trials.ErrJournal) {
-		t.Errorf("another seed: %v", err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 // the kernels of the first if these were searched as long as it would search.
 func TestSecondModelSearchesLittle(t *testing.T) {
 	o := tiny(t)
-	o.Wisdom = filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
-	o.Threads = 1 // otherwise noise may select different sets of PUs, which share no table
+	o.Search.Wisdom = filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
+	o.Subject.Plan.Threads = 1 // otherwise noise may select different sets of PUs, which share no table
 	trials, kept := [2]int{}, [2]int{}
 	for i := range trials {
-		c := *o.Config
+		c := *o.Subject.Config
 		c.Layers += i
-		o.Config, o.Budget = &c, []time.Duration{3 * time.Second, 1500 * time.Millisecond}[i]
+		o.Subject.Config, o.Run.Budget = &c, []time.Duration{3 * time.Second, 1500 * time.Millisecond}[i]
 		b, err := Tune(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

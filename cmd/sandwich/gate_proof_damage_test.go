@@ -17,7 +17,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // The kinds of damages that the proof plants.
@@ -123,7 +123,7 @@ func (p *proof) pair(t *testing.T, d *damage, budget time.Duration, row string) 
 	cases := slices.DeleteFunc(gate.Cases(p.base, d.plan), func(c gate.Case) bool {
 		return c.Prefill != d.prefill || row != "" && c.Name() != row
 	})
-	two, err := measure.OpenTwoPlans(t.Context(), file, p.base, d.plan, cases)
+	two, err := llm.OpenTwoPlans(t.Context(), file, p.base, d.plan, cases)
 	if err != nil {
 		t.Fatal(err)
 	}

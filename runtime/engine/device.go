@@ -21,7 +21,7 @@ type DeviceOptions struct {
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
 	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
-	// lost, requests that have started fail with *LostDeviceError.
+	// lost, requests that have started fail with *LostDeviceError. Such a device divides no prompts.
 	Rounding bool
 	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
 	// device is slower.
@@ -137,9 +137,10 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 		return &e.cores
 	}
 	e.onDevice.Engine, e.onDevice.device, e.onDevice.costs = e, on, newCosts(e.runner.Model, e.runner.Plan, nil)
-	e.lanes = lanes{Engine: e, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
+	e.lanes = lanes{Engine: e, name: o.Name, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
-	e.lanes.enabled = o.Divide && slices.Equal(o.Phases, []phase.Phase{phase.Prefill}) && e.runner.reserveMore() == nil
+	divides := o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill})
+	e.lanes.enabled = divides && e.runner.reserveMore() == nil
 	return &e.lanes
 }
 
@@ -149,6 +150,7 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 // cores, one after the other with those of the cores' lane.
 type lanes struct {
 	*Engine
+	name    string           // of the device
 	waiting [2]*sched.Action // forwards to run on the cores, by lane; guarded by Engine.mu
 	changed chan struct{}    // has a token if a forward was added to waiting or landed
 	failed  chan failure     // of the forward on the device
@@ -320,7 +322,7 @@ func (l *lanes) lose(err error) {
 	for _, j := range l.jobs {
 		j.resumeAt = 0 // activations of halted forwards are lost
 		if !exact && !stopped && !j.started.IsZero() {
-			l.abandon(j, &LostDeviceError{Device: l.deviceName, Err: err})
+			l.abandon(j, &LostDeviceError{Device: l.name, Err: err})
 		}
 	}
 	l.mu.Unlock()
@@ -337,20 +339,6 @@ func (l *lanes) lose(err error) {
 		l.lost(fmt.Errorf("the device failed; %s: %w", after, err))
 	}
 }
-
-// LostDeviceError ends a request that had started when a device was lost whose results differ from
-// those of the cores by rounding, so that the cores cannot continue it.
-type LostDeviceError struct {
-	Device string
-	Err    error
-}
-
-func (e *LostDeviceError) Error() string {
-	return fmt.Sprintf("device %s was lost, and the cores cannot continue a request with the rounding of the device: "+
-		"send it again: %v", e.Device, e.Err)
-}
-
-func (e *LostDeviceError) Unwrap() error { return e.Err }
 
 // abandon ends a job with an error. Engine.mu is held.
 func (l *lanes) abandon(j *job, err error) {

@@ -7,6 +7,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/topotree"
+	"sandwich/tuner/measure/spread"
 )
 
 // AllReduceRow is one way to add up partial results of one size. Its JSON is stable.
@@ -43,7 +44,7 @@ func AllReduce(ctx context.Context, host *profiles.Profile, o AllReduceOptions) 
 	ceiling, ceilingOf := reduceCeiling(host, bytes, unique)
 	var rows []AllReduceRow
 	for arm, seconds := range samples {
-		s := Summarize(seconds)
+		s := spread.Summarize(seconds)
 		rows = append(rows, AllReduceRow{Way: reduceArms[arm], Rows: o.Rows, Width: o.Width, Ranks: o.Ranks,
 			Threads: len(o.PUs), PUs: len(unique), Bytes: bytes, Median: s.Median, Min: s.Min, P10: s.P10, P90: s.P90,
 			Reps: len(seconds), Rate: float64(bytes) / s.Median, Ceiling: ceiling,

@@ -8,6 +8,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
+	"sandwich/tuner/measure/spread"
 )
 
 // lossGoal is the fraction of the engine's tokens per second that its server may cost.
@@ -73,8 +74,8 @@ func Clients(ctx context.Context, o ClientsOptions) (*ClientsRow, error) {
 	}
 	count, longest := pauses.since()
 	row.Pauses, row.Longest = count, longest.Seconds()
-	row.Engine, row.Server = Summarize(row.Engines).Median, Summarize(row.Servers).Median
-	row.Loss = Summarize(losses).Median
+	row.Engine, row.Server = spread.Summarize(row.Engines).Median, spread.Summarize(row.Servers).Median
+	row.Loss = spread.Summarize(losses).Median
 	return row, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/tuner/measure/spread"
 )
 
 // constrainedGoal is the fraction of the tokens per second of plain answers that constrained ones
@@ -72,8 +73,8 @@ func Constrained(ctx context.Context, o ConstrainedOptions) (*ConstrainedRow, er
 		}
 		o.Step()
 	}
-	row.Plain, row.Constrained = Summarize(row.Plains).Median, Summarize(row.Constraineds).Median
-	row.Share, row.Answers = Summarize(shares).Median, c.answers
+	row.Plain, row.Constrained = spread.Summarize(row.Plains).Median, spread.Summarize(row.Constraineds).Median
+	row.Share, row.Answers = spread.Summarize(shares).Median, c.answers
 	return row, nil
 }
 

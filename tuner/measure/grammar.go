@@ -11,6 +11,7 @@ import (
 
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/measure/spread"
 )
 
 // GrammarSource is the source of a grammar: Bytes is what a client sends.
@@ -81,15 +82,15 @@ func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 	slices.Sort(times.masks)
 	n := len(times.masks)
 	row.Tokens = n
-	row.Compile, row.First = Summarize(times.compile).Median, Summarize(times.first).Median
+	row.Compile, row.First = spread.Summarize(times.compile).Median, spread.Summarize(times.first).Median
 	for _, t := range times.masks {
 		row.Mean += t / float64(n)
 	}
 	slices.Sort(times.again)
 	row.Again, row.Memory = times.again[min(n*99/100, n-1)], times.memory
 	row.Median, row.P99, row.Max = times.masks[n/2], times.masks[min(n*99/100, n-1)], times.masks[n-1]
-	row.Accept, row.Plain = Summarize(times.accept).Median, Summarize(times.plain).Median
-	row.Sample = Summarize(times.sample).Median
+	row.Accept, row.Plain = spread.Summarize(times.accept).Median, spread.Summarize(times.plain).Median
+	row.Sample = spread.Summarize(times.sample).Median
 	return row, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/measure/kernels"
 )
 
 // OpRow is the time of all ops of one name in a forward, over all layers. Its JSON is stable.
@@ -68,11 +69,11 @@ func (c *opClock) Passed(next int) (halt bool) {
 // the float32 peak of the workers. It must be called inside Lead, and calls step after each prompt.
 func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, ports *roofline.PortRates,
 	tokens, reps int, step func()) ([]OpRow, error) {
-	peak, err := attentionPeak(microkernel.AttendF32, isa)
+	peak, err := kernels.AttentionPeak(microkernel.AttendF32, isa)
 	if err != nil {
 		return nil, err
 	}
-	attends, err := attentionPeak(r.Plan.Attention, isa)
+	attends, err := kernels.AttentionPeak(r.Plan.Attention, isa)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +99,8 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 		for i := range rows {
 			rows[i].Samples = append(rows[i].Samples, sums[i])
 		}
-		whole, peaks = append(whole, all), append(peaks, peakOf(l, peak, r.Pool().Size()))
-		attention = append(attention, peakOf(l, attends, r.Pool().Size()))
+		whole, peaks = append(whole, all), append(peaks, kernels.PeakRate(l, peak, r.Pool().Size()))
+		attention = append(attention, kernels.PeakRate(l, attends, r.Pool().Size()))
 	}
 	all, top := num.Median(whole), num.Median(peaks)/1e9
 	for i := range rows {
@@ -184,12 +185,12 @@ func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *ro
 			if !ok {
 				continue
 			}
-			use, flop := portsOf(ports, s, min(n, p.Chunk)), 2*float64(n)*float64(w.N)*float64(w.K)
-			row.Ceiling += use.seconds * flop / workers
+			use, flop := kernels.PortsOf(ports, s, min(n, p.Chunk)), 2*float64(n)*float64(w.N)*float64(w.K)
+			row.Ceiling += use.Seconds * flop / workers
 			if row.Ports == nil {
 				row.Ports = map[string]float64{}
 			}
-			for c, busy := range use.busy {
+			for c, busy := range use.Busy {
 				if busy > 0 {
 					row.Ports[microkernel.InstructionClass(c).String()] += busy * flop / workers
 				}
@@ -223,18 +224,4 @@ func promptOps(r *engine.Runner, l *pool.Leader, clock *opClock, tokens int) err
 		cache.Advance(seq, n)
 	}
 	return nil
-}
-
-// peakOf returns the FLOP/s of all workers on registers.
-func peakOf(l *pool.Leader, peak *microkernel.Peak, workers int) float64 {
-	const flop, calls = 4e6, 8 // per worker: 20 to 200 microseconds per call
-	iters := max(1, int(flop/float64(peak.Ops)))
-	began := time.Now()
-	l.Run(func(w *pool.Worker) {
-		for range calls {
-			peak.Run(iters)
-		}
-		w.Barrier()
-	})
-	return float64(workers*calls*iters*peak.Ops) / time.Since(began).Seconds()
 }

@@ -7,6 +7,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
+	"sandwich/tuner/measure/spread"
 )
 
 // RooflineRow is one op of a forward: its bound, its predicted and its measured duration. Its JSON
@@ -165,7 +166,7 @@ func (o *RooflineOptions) pace(set topotree.CPUSet, compute string) roofline.Lim
 }
 
 func (r *RooflineRow) measured(samples []float64) {
-	sp := Summarize(samples)
+	sp := spread.Summarize(samples)
 	r.Seconds, r.Min, r.Max, r.Samples = sp.Median, sp.Min, sp.Max, len(samples)
 	if r.Seconds > 0 {
 		r.Error = r.Predicted/r.Seconds - 1
@@ -206,7 +207,7 @@ func ErrorsOf(rows []RooflineRow, least float64) RooflineErrors {
 	}
 	if e.Ops = len(off); e.Ops > 0 {
 		slices.Sort(off)
-		e.Median, e.P90 = Summarize(off).Median, off[min(e.Ops-1, e.Ops*9/10)]
+		e.Median, e.P90 = spread.Summarize(off).Median, off[min(e.Ops-1, e.Ops*9/10)]
 	}
 	return e
 }

@@ -12,6 +12,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/measure/spread"
 )
 
 // RooflineArm is a model loaded under one instruction set, on a runner that holds Positions.
@@ -238,7 +239,7 @@ func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) 
 func (t *rooflineRun) anchored() *anchored {
 	f := &anchored{t.works, t.at, make([]float64, len(t.works))}
 	for i := range f.took {
-		f.took[i] = Summarize(t.alike(i)).Median
+		f.took[i] = spread.Summarize(t.alike(i)).Median
 	}
 	return f
 }

@@ -11,6 +11,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/measure/spread"
 )
 
 const (
@@ -78,7 +79,7 @@ func Switch(ctx context.Context, r *engine.Runner, l *pool.Leader, plan *plans.P
 	}
 	var rows []SwitchRow
 	for i, test := range []string{"switch down", "switch up"} {
-		sp := Summarize(b.samples[i])
+		sp := spread.Summarize(b.samples[i])
 		rows = append(rows, SwitchRow{Test: test, Median: sp.Median, P10: sp.P10, P90: sp.P90, Samples: b.samples[i],
 			Switches: b.switches, Moved: b.moved, Prefill: plan.Prefill.PUs.String(), Decode: plan.Decode.PUs.String(),
 			Goal: switchGoals[i]})

@@ -67,9 +67,6 @@ func (s *Standing) Samples(test int) (out []float64) {
 	return out
 }
 
-// ErrUndecided is returned if the budget ended before every arm had one sample.
-var ErrUndecided = errors.New("the budget was over before the arms could be compared")
-
 // Absent is the error of a partition other than the reference's that cannot run. Its arms leave the
 // race.
 type Absent struct{ Why string }

@@ -14,7 +14,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 	"sandwich/tuner/search"
 )
 
@@ -64,8 +64,8 @@ type calibration struct {
 	plan      *plans.Plan
 	predictor *candidates.Predictor
 	pus       topotree.CPUSet
-	took      []measure.ProductTime
-	alone     []measure.ProductTime // the first anchors on the first PU alone
+	took      []kernels.ProductTime
+	alone     []kernels.ProductTime // the first anchors on the first PU alone
 	least     time.Duration         // minimum duration of each product
 	out       *Calibration
 }
@@ -95,7 +95,7 @@ func (c *calibration) measure(ctx context.Context, o Options) error {
 		pus    []int
 		tables []plans.Table
 		rows   []int
-		to     *[]measure.ProductTime
+		to     *[]kernels.ProductTime
 	}{
 		{all, anchors, append(slices.Clone(anchorRows[:]), heldRows[1:]...), &c.took},
 		{c.one(), anchors, anchorRows[:1], &c.alone},
@@ -106,9 +106,9 @@ func (c *calibration) measure(ctx context.Context, o Options) error {
 		}
 		plan := *c.plan
 		plan.Prefill.PUs, plan.Prefill.Tables, plan.Classes = stage.pus, stage.tables, nil
-		po := measure.ProductOptions{Plan: &plan, Rows: stage.rows, Cold: true, Least: c.least,
-			Round: int(min(anchorRound, measure.ColdBytes(o.Profile, all))), Seed: 1}
-		err := measure.TimeProducts(ctx, po, func(t measure.ProductTime) { *stage.to = append(*stage.to, t) })
+		po := kernels.ProductOptions{Plan: &plan, Rows: stage.rows, Cold: true, Least: c.least,
+			Round: int(min(anchorRound, kernels.ColdBytes(o.Profile, all))), Seed: 1}
+		err := kernels.TimeProducts(ctx, po, func(t kernels.ProductTime) { *stage.to = append(*stage.to, t) })
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (c *calibration) sayAlone(near roofline.Efficiency) string {
 }
 
 // find returns the seconds of a product, or 0 if it was not measured.
-func find(list []measure.ProductTime, key plans.WeightKey, m int) float64 {
+func find(list []kernels.ProductTime, key plans.WeightKey, m int) float64 {
 	for _, t := range list {
 		if t.Key == key && t.M == m {
 			return search.Sample{Seconds: t.Seconds}.Fast() // disturbances only slow a call down
@@ -161,7 +161,7 @@ const anchorRound = 256 << 20
 // and heads last, because they rarely compute many rows.
 func (c *calibration) byBytes() []plans.Table {
 	out := slices.DeleteFunc(slices.Clone(c.plan.Prefill.Tables), func(t plans.Table) bool {
-		return t.Class != "" || measure.PackedBytes(t.WeightKey) > measure.MaxCopy
+		return t.Class != "" || kernels.PackedBytes(t.WeightKey) > kernels.MaxCopy
 	})
 	heads := map[plans.WeightKey]int{}
 	for _, w := range c.plan.Model.Weights {
@@ -171,7 +171,7 @@ func (c *calibration) byBytes() []plans.Table {
 	}
 	slices.SortStableFunc(out, func(a, b plans.Table) int {
 		return cmp.Or(heads[a.WeightKey]-heads[b.WeightKey],
-			measure.PackedBytes(b.WeightKey)-measure.PackedBytes(a.WeightKey))
+			kernels.PackedBytes(b.WeightKey)-kernels.PackedBytes(a.WeightKey))
 	})
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/roofline"
 	"sandwich/topotree"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 	"sandwich/tuner/search"
 )
 
@@ -29,10 +29,10 @@ func (c *calibration) attention(ctx context.Context, o Options) error {
 	if s.KVHeads == 0 || s.Heads%s.KVHeads != 0 || layout.Check() != nil {
 		return nil // its layers have different heads
 	}
-	ao := measure.AttentionOptions{PUs: c.plan.Prefill.PUs, ISA: isa, KV: c.plan.KV, Dot: c.plan.Attention,
+	ao := kernels.AttentionOptions{PUs: c.plan.Prefill.PUs, ISA: isa, KV: c.plan.KV, Dot: c.plan.Attention,
 		HeadDim: s.HeadDim, KVHeads: s.KVHeads, Groups: []int{s.Heads / s.KVHeads}, Decode: []int{anchorDepth},
 		Prefill: []int{anchorPrompt}, Batch: 1, Chunk: anchorPrompt, Least: c.least, Seed: 1,
-		Cold: int(min(anchorRound, measure.ColdBytes(o.Profile, c.plan.Prefill.PUs)))}
+		Cold: int(min(anchorRound, kernels.ColdBytes(o.Profile, c.plan.Prefill.PUs)))}
 	decode, prefill, err := attentionAnchors(ctx, ao)
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func (c *calibration) attention(ctx context.Context, o Options) error {
 }
 
 // attentionAnchors times decode and prefill attention with the given options.
-func attentionAnchors(ctx context.Context, o measure.AttentionOptions) (decode, prefill roofline.Anchor, err error) {
-	err = measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
+func attentionAnchors(ctx context.Context, o kernels.AttentionOptions) (decode, prefill roofline.Anchor, err error) {
+	err = kernels.TimeAttention(ctx, o, func(t kernels.AttentionTime) {
 		a := roofline.Anchor{Step: roofline.Step{Work: roofline.Work{FLOP: t.FLOP, Bytes: t.Bytes}},
 			Seconds: search.Sample{Seconds: t.Seconds}.Fast()}
 		if t.Prefill {

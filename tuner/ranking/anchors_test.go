@@ -14,7 +14,7 @@ import (
 	"sandwich/runtime/model/synth"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 	"sandwich/tuner/replay"
 )
 
@@ -50,12 +50,12 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 			if i == 1 && m == 16 {
 				seconds *= 2
 			}
-			c.took = append(c.took, measure.ProductTime{Key: w.WeightKey, Compute: path.Compute, M: m,
+			c.took = append(c.took, kernels.ProductTime{Key: w.WeightKey, Compute: path.Compute, M: m,
 				Seconds: []float64{seconds, seconds * 5, seconds}})
 		}
 	}
 	first := topotree.NewCPUSet(c.one()...)
-	c.alone = append(c.alone, measure.ProductTime{Key: tables[0].WeightKey, M: 1,
+	c.alone = append(c.alone, kernels.ProductTime{Key: tables[0].WeightKey, M: 1,
 		Seconds: []float64{predictor.Product(1, tables[0].WeightKey, "int8", first)}})
 	predictor.Calibrate(nil)
 	c.estimate()

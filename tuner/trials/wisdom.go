@@ -59,7 +59,7 @@ func Forget(folder string) (trials int, err error) {
 }
 
 // wisdomLine is a finished trial: the winner at one M of one kernel table, in the form of
-// plans.Trial in the evidence.
+// evidence.Trial in the evidence.
 type wisdomLine struct {
 	Problem  string         `json:"problem"` // everything that determines what is timed, as the caller names it
 	M        int            `json:"m"`

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 )
 
 // Sizes of the chart, in pixels: one plot for each shape and number of threads, in rows of
@@ -53,7 +53,7 @@ type picture struct {
 
 // Products writes a chart of GFLOP/s over M with the ceilings, one plot for each shape and number
 // of threads.
-func Products(w io.Writer, rows []measure.ProductRow, ceilings measure.ProductCeilings) error {
+func Products(w io.Writer, rows []kernels.ProductRow, ceilings kernels.ProductCeilings) error {
 	plots := plotsOf(rows, ceilings)
 	p := picture{w: bufio.NewWriter(w), colors: map[string]string{}}
 	p.assignColors(plots)
@@ -90,7 +90,7 @@ func escapeXML(text string) string {
 }
 
 // plotsOf groups the figures into plots: by threads, then in the order of the shapes.
-func plotsOf(rows []measure.ProductRow, ceilings measure.ProductCeilings) (plots []plot) {
+func plotsOf(rows []kernels.ProductRow, ceilings kernels.ProductCeilings) (plots []plot) {
 	for i := range rows {
 		r := &rows[i]
 		at := slices.IndexFunc(plots, func(g plot) bool {
@@ -108,7 +108,7 @@ func plotsOf(rows []measure.ProductRow, ceilings measure.ProductCeilings) (plots
 		}
 		if peak := ceilings.Peak(cmp.Or(r.Compute, "f32"), r.Threads) / 1e9; peak > 0 {
 			g.peak = max(g.peak, peak)
-			if r.Weights == measure.Cold {
+			if r.Weights == kernels.Cold {
 				g.memory = max(g.memory, ceilings.PerRow(r)/1e9)
 			}
 		}
@@ -117,7 +117,7 @@ func plotsOf(rows []measure.ProductRow, ceilings measure.ProductCeilings) (plots
 	return plots
 }
 
-func (g *plot) add(name string, r *measure.ProductRow, rate float64) {
+func (g *plot) add(name string, r *kernels.ProductRow, rate float64) {
 	at := slices.IndexFunc(g.series, func(s series) bool { return s.name == name && s.weights == r.Weights })
 	if at < 0 {
 		g.series = append(g.series, series{name: name, weights: r.Weights})
@@ -133,7 +133,7 @@ func (p *picture) assignColors(plots []plot) {
 	var peers []string
 	for _, g := range plots {
 		for _, s := range g.series {
-			r := measure.ProductRow{Peer: s.name}
+			r := kernels.ProductRow{Peer: s.name}
 			list := &peers
 			if r.Ours() {
 				list = &p.order
@@ -200,7 +200,7 @@ func (p *picture) legend(lines [][]string) {
 }
 
 func strokeOf(name string) float64 {
-	if r := (measure.ProductRow{Peer: name}); r.Ours() {
+	if r := (kernels.ProductRow{Peer: name}); r.Ours() {
 		return 2.4
 	}
 	return 1.2
@@ -311,7 +311,7 @@ func (p *picture) line(s *series, a *axes) {
 	}
 	p.f(`<polyline points="%s" fill="none" stroke="%s" stroke-width="%.1f"/>`, strings.Join(points, " "), color, stroke)
 	fill := color
-	if s.weights != measure.Cold {
+	if s.weights != kernels.Cold {
 		fill = "#ffffff"
 	}
 	for i, m := range s.m {

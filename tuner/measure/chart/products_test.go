@@ -8,17 +8,17 @@ import (
 	"testing"
 
 	"sandwich/profiles"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 )
 
 // TestProducts checks that the chart is well-formed XML for any names and any number of figures.
 func TestProducts(t *testing.T) {
-	one := measure.ProductRow{Peer: measure.OurName, Threads: 1, M: 7, N: 48, K: 64, GFLOPS: 3, Weights: measure.Hot}
+	one := kernels.ProductRow{Peer: kernels.OurName, Threads: 1, M: 7, N: 48, K: 64, GFLOPS: 3, Weights: kernels.Hot}
 	odd := one
 	odd.Rates = map[string]float64{`<&">`: 5}
-	for name, rows := range map[string][]measure.ProductRow{"one point": {one}, "names": {one, odd}} {
+	for name, rows := range map[string][]kernels.ProductRow{"one point": {one}, "names": {one, odd}} {
 		var out strings.Builder
-		if err := Products(&out, rows, measure.NewProductCeilings(&profiles.Profile{}, "avx2")); err != nil {
+		if err := Products(&out, rows, kernels.NewProductCeilings(&profiles.Profile{}, "avx2")); err != nil {
 			t.Fatal(err)
 		}
 		d := xml.NewDecoder(strings.NewReader(out.String()))

@@ -16,7 +16,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/speculate"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/spread"
 )
 
 // Options configures Measure.
@@ -98,7 +98,7 @@ func (s *Steps) medians(rows int) []float64 {
 	defer s.mu.Unlock()
 	out := make([]float64, rows)
 	for i := range out {
-		out[i] = measure.Summarize(s.list[i+1]).Median
+		out[i] = spread.Summarize(s.list[i+1]).Median
 	}
 	return out
 }
@@ -246,8 +246,8 @@ func Measure(ctx context.Context, o Options) (*Row, error) {
 	if row.Times == nil {
 		row.Times = o.Steps.medians(o.Rows)
 	}
-	row.Plain, row.Drafted = measure.Summarize(row.Plains).Median, measure.Summarize(row.Drafteds).Median
-	row.Ratio, row.Low = measure.Summarize(ratios).Median, lowOf(ratios)
+	row.Plain, row.Drafted = spread.Summarize(row.Plains).Median, spread.Summarize(row.Drafteds).Median
+	row.Ratio, row.Low = spread.Summarize(ratios).Median, lowOf(ratios)
 	row.Accepted = float64(total.accepted) / math.Max(1, float64(total.drafted))
 	row.Depth = float64(total.drafted) / math.Max(1, float64(total.steps))
 	return row, nil

@@ -13,7 +13,7 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/runtime/phase"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/spread"
 )
 
 // Races writes the measurements on whole forwards, one table per phase, and the verdict.
@@ -82,7 +82,7 @@ func RaceTable(e *evidence.Evidence, phase string) (header []string, rows [][]st
 
 // samplesText formats the median and half the range, which is absent for a single sample.
 func samplesText(samples []float64) string {
-	f := measure.Summarize(samples)
+	f := spread.Summarize(samples)
 	if len(samples) < 2 {
 		return fmt.Sprintf("%.0f", f.Median)
 	}

@@ -21,7 +21,7 @@ import (
 	"sandwich/runtime/phase"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/spread"
 )
 
 // Story describes how a plan was found. Its JSON form is stable.
@@ -135,7 +135,7 @@ func (s *Story) predictedText(name string, pus plans.PUSet, tp int, tests []evid
 		}
 		for _, t := range tests {
 			if t.Test == test && len(t.Samples) > 0 {
-				ran := measure.Summarize(t.Samples).Median
+				ran := spread.Summarize(t.Samples).Median
 				return fmt.Sprintf("; for %s the simulation predicted %.4g tokens/s, measured were %.4g "+
 					"(%+.0f %%)", test, rate,
 					ran, 100*(ran/rate-1))

@@ -19,7 +19,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 )
 
 // attentionFlags holds the flags of bench attention.
@@ -168,9 +168,9 @@ func (f *attentionFlags) readModel() error {
 	return nil
 }
 
-func (f *attentionFlags) run(ctx context.Context) (rows []measure.AttentionRow, err error) {
-	err = f.each(func(host *profiles.Profile, _ *plans.Plan, o measure.AttentionOptions, step func()) error {
-		return measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
+func (f *attentionFlags) run(ctx context.Context) (rows []kernels.AttentionRow, err error) {
+	err = f.each(func(host *profiles.Profile, _ *plans.Plan, o kernels.AttentionOptions, step func()) error {
+		return kernels.TimeAttention(ctx, o, func(t kernels.AttentionTime) {
 			rows = append(rows, t.Row(host, o))
 			step()
 		})
@@ -179,9 +179,9 @@ func (f *attentionFlags) run(ctx context.Context) (rows []measure.AttentionRow, 
 }
 
 // runHeterogeneous measures workers of several kinds.
-func (f *attentionFlags) runHeterogeneous(ctx context.Context) (rows []measure.HeterogeneousAttentionRow, err error) {
-	err = f.each(func(_ *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions, step func()) error {
-		return measure.TimeHeterogeneousAttention(ctx, plan, o, func(r measure.HeterogeneousAttentionRow) {
+func (f *attentionFlags) runHeterogeneous(ctx context.Context) (rows []kernels.HeterogeneousAttentionRow, err error) {
+	err = f.each(func(_ *profiles.Profile, plan *plans.Plan, o kernels.AttentionOptions, step func()) error {
+		return kernels.TimeHeterogeneousAttention(ctx, plan, o, func(r kernels.HeterogeneousAttentionRow) {
 			rows = append(rows, r)
 			step()
 		})
@@ -191,7 +191,7 @@ func (f *attentionFlags) runHeterogeneous(ctx context.Context) (rows []measure.H
 
 // each calls fn for each combination of thread count, KV cache type, dot product and head
 // dimension.
-func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions,
+func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, o kernels.AttentionOptions,
 	step func()) error) error {
 	host, err := machine.Live()
 	if err != nil {
@@ -229,12 +229,12 @@ func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, 
 	return nil
 }
 
-func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, dim int) measure.AttentionOptions {
-	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: f.mainISA(host), Dot: plan.Attention, KV: plan.KV,
+func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, dim int) kernels.AttentionOptions {
+	o := kernels.AttentionOptions{PUs: plan.Decode.PUs, ISA: f.mainISA(host), Dot: plan.Attention, KV: plan.KV,
 		HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups, Decode: f.decode, Prefill: f.prefill,
 		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
 	if !f.hot {
-		o.Cold = int(measure.ColdBytes(host, plan.Decode.PUs))
+		o.Cold = int(kernels.ColdBytes(host, plan.Decode.PUs))
 	}
 	return o
 }

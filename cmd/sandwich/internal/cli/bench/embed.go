@@ -18,7 +18,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/session"
 	"sandwich/runtime/textio"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // embedBenchFlags holds the flags of bench embed.
@@ -54,7 +54,7 @@ rate at which the tokenizer encodes the same texts.`,
 	return c
 }
 
-func (f *embedBenchFlags) run(ctx context.Context) ([]measure.EmbedRow, error) {
+func (f *embedBenchFlags) run(ctx context.Context) ([]llm.EmbedRow, error) {
 	switch {
 	case f.texts < 1 || f.texts > modelflags.MaxTexts:
 		return nil, exit.Usage(fmt.Errorf("--texts %d: give a number from 1 to %d", f.texts, modelflags.MaxTexts))
@@ -80,7 +80,7 @@ func (f *embedBenchFlags) run(ctx context.Context) ([]measure.EmbedRow, error) {
 		return nil, exit.Model(err)
 	}
 	defer e.Close()
-	o := measure.EmbedOptions{Texts: measure.RandomTexts(1, f.texts, f.shortest, f.longest, s.Shape.Vocab),
+	o := llm.EmbedOptions{Texts: llm.RandomTexts(1, f.texts, f.shortest, f.longest, s.Shape.Vocab),
 		Reps: f.reps, Engine: e, Host: s.Profile}
 	if s.CheckTokenizer() == nil {
 		var spelled []string
@@ -95,21 +95,21 @@ func (f *embedBenchFlags) run(ctx context.Context) ([]measure.EmbedRow, error) {
 	step, done := show.StepBar("bench embed", f.reps+1)
 	defer done()
 	o.Step = step
-	row, err := measure.Embed(ctx, o)
+	row, err := llm.Embed(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	row.Model = s.Name
-	return []measure.EmbedRow{*row}, nil
+	return []llm.EmbedRow{*row}, nil
 }
 
-var embedReport = show.Report[measure.EmbedRow]{
-	Title: func(r *measure.EmbedRow) string { return r.Model + " on " + r.CPU },
+var embedReport = show.Report[llm.EmbedRow]{
+	Title: func(r *llm.EmbedRow) string { return r.Model + " on " + r.CPU },
 	Columns: []string{"texts", "tokens", "plan", "tokens/s", "min", "max", "texts/s", "fill", "ceiling",
 		"of ceiling",
 		"encoding/s", "time by op"},
 	Numbers: show.ColumnsFrom(3, 11),
-	Cells: func(r *measure.EmbedRow) []string {
+	Cells: func(r *llm.EmbedRow) []string {
 		ceiling, of := "", ""
 		if r.Ceiling > 0 {
 			ceiling, of = fmt.Sprintf("%.0f (%s)", r.Ceiling, r.CeilingOf), show.Share(r.Rate/r.Ceiling)
@@ -119,7 +119,7 @@ var embedReport = show.Report[measure.EmbedRow]{
 			show.Share(r.Fill), ceiling, of, fmt.Sprintf("%.0f", r.Encode), sharesText(r.Shares)}
 	},
 	Header: "model,texts,tokens,plan,tokens_per_second,min,max,texts_per_second,fill,ceiling,encode_tokens_per_second",
-	Line: func(r *measure.EmbedRow) string {
+	Line: func(r *llm.EmbedRow) string {
 		return fmt.Sprintf("%s,%d,%d,%s,%.2f,%.2f,%.2f,%.3f,%.3f,%.1f,%.0f", show.CSVCell(r.Model), r.Texts, r.Tokens,
 			show.CSVCell(r.Plan), r.Rate, r.Min, r.Max, r.PerText, r.Fill, r.Ceiling, r.Encode)
 	},

@@ -24,7 +24,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 )
 
 // gemmFlags holds the flags of bench gemm.
@@ -115,7 +115,7 @@ that rounds of both sides can be interleaved.`,
 }
 
 // check validates the flags and reads the files of --peers and --ours.
-func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
+func (f *gemmFlags) check() (peers, ours []kernels.ProductRow, err error) {
 	if err := f.checkNumbers(); err != nil {
 		return nil, nil, err
 	}
@@ -123,16 +123,16 @@ func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 		if peers, err = readProducts("--peers", f.peers); err != nil {
 			return nil, nil, err
 		}
-		if peers = slices.DeleteFunc(peers, func(r measure.ProductRow) bool { return r.Ours() }); len(peers) == 0 {
+		if peers = slices.DeleteFunc(peers, func(r kernels.ProductRow) bool { return r.Ours() }); len(peers) == 0 {
 			return nil, nil, fmt.Errorf("--peers %s has no line of another library; its columns must be %s",
-				show.Clip(f.peers, 200), measure.ProductHeader)
+				show.Clip(f.peers, 200), kernels.ProductHeader)
 		}
 	}
 	if f.ours != "" {
 		if ours, err = readProducts("--ours", f.ours); err != nil {
 			return nil, nil, err
 		}
-		if ours = slices.DeleteFunc(ours, func(r measure.ProductRow) bool { return !r.Ours() }); len(ours) == 0 {
+		if ours = slices.DeleteFunc(ours, func(r kernels.ProductRow) bool { return !r.Ours() }); len(ours) == 0 {
 			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich; write it with bench gemm --format csv",
 				show.Clip(f.ours, 200))
 		}
@@ -141,13 +141,13 @@ func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 }
 
 // readProducts reads a CSV file of measured products. flag names the flag in errors.
-func readProducts(flag, path string) ([]measure.ProductRow, error) {
+func readProducts(flag, path string) ([]kernels.ProductRow, error) {
 	f, err := retention.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	defer f.Close()
-	return measure.ReadProducts(flag+" "+show.Clip(path, 200), f)
+	return kernels.ReadProducts(flag+" "+show.Clip(path, 200), f)
 }
 
 func (f *gemmFlags) checkNumbers() error {
@@ -232,22 +232,22 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 
 // rows returns the measured products, or those in read if it is not nil, and the ceilings of this
 // machine.
-func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]measure.ProductRow,
-	measure.ProductCeilings, error) {
+func (f *gemmFlags) rows(ctx context.Context, read []kernels.ProductRow) ([]kernels.ProductRow,
+	kernels.ProductCeilings, error) {
 	host, err := machine.Live()
 	if err != nil {
-		return nil, measure.ProductCeilings{}, err
+		return nil, kernels.ProductCeilings{}, err
 	}
 	session := modelflags.Flags{ISA: f.isa, Compute: f.compute}
 	if err := session.CheckOn(host); err != nil {
-		return nil, measure.ProductCeilings{}, exit.Usage(err)
+		return nil, kernels.ProductCeilings{}, exit.Usage(err)
 	}
 	if f.ceiling {
 		if err := machine.MeasureCeilings(ctx, host, calibrate.Options{}); err != nil {
-			return nil, measure.ProductCeilings{}, err
+			return nil, kernels.ProductCeilings{}, err
 		}
 	}
-	ceilings := measure.NewProductCeilings(host, f.isa)
+	ceilings := kernels.NewProductCeilings(host, f.isa)
 	if f.ceiling && read == nil {
 		if err := f.measurePorts(ctx, &ceilings); err != nil {
 			return nil, ceilings, err
@@ -257,7 +257,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]meas
 		ceilings.Fill(read)
 		return read, ceilings, nil
 	}
-	var rows []measure.ProductRow
+	var rows []kernels.ProductRow
 	for _, typ := range f.types {
 		for _, t := range f.threads {
 			session.Threads = t
@@ -271,7 +271,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]meas
 }
 
 // measurePorts sets the port rates of the instruction set of the kernels in ceilings.
-func (f *gemmFlags) measurePorts(ctx context.Context, ceilings *measure.ProductCeilings) (err error) {
+func (f *gemmFlags) measurePorts(ctx context.Context, ceilings *kernels.ProductCeilings) (err error) {
 	isa := ceilings.Host.Features().Best()
 	if f.isa != "" {
 		if isa, err = microkernel.ParseISA(f.isa); err != nil {
@@ -284,8 +284,8 @@ func (f *gemmFlags) measurePorts(ctx context.Context, ceilings *measure.ProductC
 }
 
 // measure appends the products of one weight type on one number of threads.
-func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, ceilings measure.ProductCeilings,
-	session modelflags.Flags, typ string) ([]measure.ProductRow, error) {
+func (f *gemmFlags) measure(ctx context.Context, rows []kernels.ProductRow, ceilings kernels.ProductCeilings,
+	session modelflags.Flags, typ string) ([]kernels.ProductRow, error) {
 	shape, err := f.model(typ)
 	if err != nil {
 		return nil, err
@@ -303,14 +303,14 @@ func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, ceil
 			return nil, exit.Usage(fmt.Errorf("--kernel: %w", err))
 		}
 	}
-	peer := measure.OurName
+	peer := kernels.OurName
 	if len(f.types) > 1 {
 		peer += "/" + typ
 	}
-	o := measure.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least, Seed: 1}
+	o := kernels.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least, Seed: 1}
 	step, done := show.StepBar("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
 	defer done()
-	err = measure.TimeProducts(ctx, o, func(p measure.ProductTime) {
+	err = kernels.TimeProducts(ctx, o, func(p kernels.ProductTime) {
 		rows = append(rows, p.Row(peer, f.cold))
 		step()
 	})

@@ -14,15 +14,15 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/kernels"
 )
 
 // heterogeneousReport prints products on heterogeneous workers.
-var heterogeneousReport = show.Report[measure.HeterogeneousRow]{
+var heterogeneousReport = show.Report[kernels.HeterogeneousRow]{
 	Columns: []string{"weight NxK", "type", "compute", "M", "workers", "GFLOP/s", "each alone", "of their sum", "95 %",
 		"in chunks", "each", "over chunks", "95 %"},
 	Numbers: []int{3, 5, 7, 9, 10, 11},
-	Cells: func(r *measure.HeterogeneousRow) []string {
+	Cells: func(r *kernels.HeterogeneousRow) []string {
 		var alone []string
 		for _, rate := range r.Alone {
 			alone = append(alone, fmt.Sprintf("%.1f", rate))
@@ -35,7 +35,7 @@ var heterogeneousReport = show.Report[measure.HeterogeneousRow]{
 	},
 	Header: "N,K,M,type,compute,isas,gflops,chunks_gflops,alone_gflops,chunks_each,rounds,of_sum,of_sum_low,of_sum_high," +
 		"over_chunks,over_chunks_low,over_chunks_high",
-	Line: func(r *measure.HeterogeneousRow) string {
+	Line: func(r *kernels.HeterogeneousRow) string {
 		alone := strings.ReplaceAll(strings.Trim(fmt.Sprintf("%.2f", r.Alone), "[]"), " ", "+")
 		return fmt.Sprintf("%d,%d,%d,%s,%s,%s,%.2f,%.2f,%s,%.2f,%d,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f", r.N, r.K, r.M,
 			r.Type,
@@ -76,7 +76,7 @@ func (f *gemmFlags) printHeterogeneous(ctx context.Context, w io.Writer, format 
 		return err
 	}
 	session := modelflags.Flags{ISA: f.isa, Compute: f.compute}
-	var rows []measure.HeterogeneousRow
+	var rows []kernels.HeterogeneousRow
 	for _, typ := range f.types {
 		for _, t := range f.threads {
 			session.Threads = t
@@ -91,10 +91,10 @@ func (f *gemmFlags) printHeterogeneous(ctx context.Context, w io.Writer, format 
 			if err != nil {
 				return err
 			}
-			o := measure.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least,
+			o := kernels.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least,
 				Seed: 1}
 			step, done := show.StepBar("bench gemm", len(f.rowsOf)*len(plan.Weights))
-			err = measure.TimeHeterogeneous(ctx, o, func(r measure.HeterogeneousRow) {
+			err = kernels.TimeHeterogeneous(ctx, o, func(r kernels.HeterogeneousRow) {
 				rows = append(rows, r)
 				step()
 			})

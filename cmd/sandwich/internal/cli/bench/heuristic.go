@@ -10,7 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/tuner"
+	"sandwich/tuner/compare"
 )
 
 func newBenchHeuristic() *cobra.Command {
@@ -42,9 +42,9 @@ much the times of schedules judged as "near" differ in these grids.`,
 	}
 	format := flags.Format(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, dirs []string) error {
-		var rows []tuner.HeuristicRow
+		var rows []compare.HeuristicRow
 		for _, dir := range dirs {
-			more, err := tuner.JudgeHeuristic(dir)
+			more, err := compare.JudgeHeuristic(dir)
 			if err != nil {
 				return exit.Usage(err)
 			}
@@ -61,7 +61,7 @@ much the times of schedules judged as "near" differ in these grids.`,
 
 // heuristicSummary returns the geometric mean and the minimum of the shares, the number of choices
 // judged by a similar schedule, and the number of choices missing from their grids.
-func heuristicSummary(rows []tuner.HeuristicRow) string {
+func heuristicSummary(rows []compare.HeuristicRow) string {
 	logs, n, worst, near, scatter := 0.0, 0, math.Inf(1), 0, 0.0
 	for i := range rows {
 		if rows[i].Share == 0 {
@@ -85,10 +85,10 @@ func heuristicSummary(rows []tuner.HeuristicRow) string {
 		text)
 }
 
-var heuristicReport = show.Report[tuner.HeuristicRow]{
+var heuristicReport = show.Report[compare.HeuristicRow]{
 	Columns: []string{"machine", "weight", "compute", "M", "choice", "share", "timed", "best of the grid"},
 	Numbers: []int{3, 5},
-	Cells: func(r *tuner.HeuristicRow) []string {
+	Cells: func(r *compare.HeuristicRow) []string {
 		share, runs := fmt.Sprintf("%.3f", r.Share), r.Runs
 		if r.Share == 0 {
 			share, runs = "", "missing"
@@ -96,7 +96,7 @@ var heuristicReport = show.Report[tuner.HeuristicRow]{
 		return []string{r.Machine, r.Weight, r.Compute, strconv.Itoa(r.M), r.Choice, share, runs, r.Best}
 	},
 	Header: "machine,weight,compute,threads,m,columns,choice,share,timed,near,scatter,best,schedules",
-	Line: func(r *tuner.HeuristicRow) string {
+	Line: func(r *compare.HeuristicRow) string {
 		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M,
 			r.Columns,
 			r.Choice, r.Share, r.Runs, r.Near, r.Scatter, r.Best, r.Timed)

@@ -26,6 +26,7 @@ import (
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/spread"
 	"sandwich/tuner/ranking"
 )
 
@@ -311,13 +312,13 @@ func (f *predictFlags) measure(ctx context.Context, s *session.Session, plan *pl
 		return err
 	}
 	for i, x := range list {
-		out.rows = append(out.rows, newPredictRow(s, plan, x, predicted[i], measure.Summarize(samples[i]), f.reps))
+		out.rows = append(out.rows, newPredictRow(s, plan, x, predicted[i], spread.Summarize(samples[i]), f.reps))
 	}
 	return nil
 }
 
 // newPredictRow returns the row of a forward that was predicted and measured.
-func newPredictRow(s *session.Session, plan *plans.Plan, x measure.Forward, predicted float64, sp measure.Spread,
+func newPredictRow(s *session.Session, plan *plans.Plan, x measure.Forward, predicted float64, sp spread.Spread,
 	reps int) predictRow {
 	r := predictRow{Model: s.Name, CPU: s.Profile.Host.CPUModel, TP: plan.TP(), Phase: cost.Phases[0], Rows: x.Rows,
 		Context: x.Context, Predicted: predicted, Seconds: sp.Median, Min: sp.Min, Max: sp.Max, Samples: reps,

@@ -20,7 +20,8 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
-	"sandwich/tuner"
+	"sandwich/tuner/compare"
+	"sandwich/tuner/run"
 	"sandwich/tuner/trials"
 )
 
@@ -32,7 +33,7 @@ type recordFlags struct {
 
 func (f *recordFlags) add(c *cobra.Command) {
 	var names []string
-	for _, k := range tuner.DefaultWeights() {
+	for _, k := range compare.DefaultWeights() {
 		names = append(names, k.String())
 	}
 	c.Flags().StringVar(&f.dir, "record", "", "folder to record the grids of this machine in")
@@ -40,7 +41,7 @@ func (f *recordFlags) add(c *cobra.Command) {
 }
 
 // check rejects flags that conflict with --record and sets those that it implies.
-func (f *recordFlags) check(c *cobra.Command, o *tuner.CompareOptions) error {
+func (f *recordFlags) check(c *cobra.Command, o *compare.Options) error {
 	if f.dir == "" {
 		if c.Flags().Changed("weights") {
 			return errors.New("--weights needs --record; name a single weight with --shape and --type")
@@ -55,7 +56,7 @@ func (f *recordFlags) check(c *cobra.Command, o *tuner.CompareOptions) error {
 	if !c.Flags().Changed("strategies") {
 		o.Strategies = []string{"exhaustive"}
 	}
-	for _, m := range tuner.RecordedRows() {
+	for _, m := range compare.RecordedRows() {
 		if m <= o.MaxM {
 			o.HeldOut = append(o.HeldOut, m)
 		}
@@ -85,7 +86,7 @@ func (f *recordFlags) keys() (out []plans.WeightKey, err error) {
 
 // record measures the grid of each weight and the results of the searches on it, and writes both to
 // the folder.
-func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error {
+func (f *recordFlags) record(ctx context.Context, o compare.Options) error {
 	keys, err := f.keys()
 	if err != nil {
 		return exit.Usage(err)
@@ -103,9 +104,9 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 	}
 	line, done := show.LiveLine()
 	defer done()
-	o.Build, o.Progress = build.Commit(), func(p tuner.Progress) { line(p.String()) }
-	r := tuner.RecordOptions{CompareOptions: o, Here: live, Dir: f.dir, Weights: keys}
-	r.Recorded = func(name string, rows []tuner.CompareRow) error {
+	o.Run.Build, o.Run.Progress = build.Commit(), func(p run.Progress) { line(p.String()) }
+	r := compare.RecordOptions{Options: o, Here: live, Dir: f.dir, Weights: keys}
+	r.Recorded = func(name string, rows []compare.Row) error {
 		if rows == nil {
 			show.Notice(name + " is already recorded")
 			return nil
@@ -113,8 +114,8 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 		show.Notice("recorded " + name)
 		return f.table(name, rows)
 	}
-	err = tuner.Record(ctx, r)
-	if errors.Is(err, tuner.ErrGrid) || errors.Is(err, trials.ErrJournal) {
+	err = compare.Record(ctx, r)
+	if errors.Is(err, compare.ErrGrid) || errors.Is(err, trials.ErrJournal) {
 		return exit.Usage(err)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -126,7 +127,7 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 // host returns the profile in the folder. If there is none, it probes this machine in full and
 // writes the profile.
 func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profiles.Profile, error) {
-	path := filepath.Join(f.dir, tuner.HostFile)
+	path := filepath.Join(f.dir, compare.HostFile)
 	p, err := profiles.Load(path)
 	if err == nil && len(p.Ceilings) == 0 {
 		err = fmt.Errorf("%s holds no measured rates; write it again with `sandwich probe --measure full -o %s`", path,
@@ -149,7 +150,7 @@ func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profil
 }
 
 // table writes the results of the searches of a grid as CSV.
-func (f *recordFlags) table(name string, rows []tuner.CompareRow) error {
+func (f *recordFlags) table(name string, rows []compare.Row) error {
 	return retention.WriteTo(filepath.Join(f.dir, name+".csv"), func(w io.Writer) error {
 		return searchReport.Print(w, rows, "csv")
 	})

@@ -18,12 +18,13 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
-	"sandwich/tuner"
+	"sandwich/tuner/compare"
+	"sandwich/tuner/run"
 	"sandwich/tuner/search"
 )
 
 func newBenchSearch() *cobra.Command {
-	var o tuner.CompareOptions
+	var o compare.Options
 	var record recordFlags
 	c := &cobra.Command{
 		Use:   "search",
@@ -53,15 +54,15 @@ interrupted recording. A folder of another machine or another version of this pr
 	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one per core)")
 	fs.IntVar(&o.MaxM, "seq-max", 2048, "maximum number of rows to search for")
-	flags.Duration(fs, &o.Budget, "budget", 90*time.Second, "time per strategy")
+	flags.Duration(fs, &o.Run.Budget, "budget", 90*time.Second, "time per strategy")
 	flags.Duration(fs, &o.PerM, "budget-per-m", time.Minute,
 		"time per held-out M for strategies that search each M separately")
 	fs.StringVar(&o.Effort, "effort", "standard", "quick, standard or full")
 	fs.StringSliceVar(&o.Strategies, "strategies", search.Strategies(), "strategies to compare")
 	fs.IntSliceVar(&o.Sigmas, "sigma", []int{search.DefaultSigma}, "sizes of the sliding window")
-	fs.StringVar(&o.Journal, "journal", "", "file for finished trials; the same command with more strategies, or "+
+	fs.StringVar(&o.Run.Journal, "journal", "", "file for finished trials; the same command with more strategies, or "+
 		"after an interruption, resumes from it")
-	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
+	fs.Uint64Var(&o.Run.Seed, "seed", 1, "seed of the searches")
 	record.add(c)
 	format := flags.Format(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -93,7 +94,7 @@ func strategiesText() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func checkCompare(o *tuner.CompareOptions) error {
+func checkCompare(o *compare.Options) error {
 	if _, err := search.ParseEffort(o.Effort); err != nil {
 		return fmt.Errorf("--effort: %w", err)
 	}
@@ -111,8 +112,8 @@ func checkCompare(o *tuner.CompareOptions) error {
 	switch {
 	case o.MaxM < 1 || o.MaxM > 1<<16:
 		return fmt.Errorf("--seq-max %d is out of range; give a number of rows from 1 to %d", o.MaxM, 1<<16)
-	case o.Budget < 100*time.Millisecond || o.Budget > 100*time.Hour:
-		return fmt.Errorf("--budget %s is out of range; give a time from 100ms to 100h", o.Budget)
+	case o.Run.Budget < 100*time.Millisecond || o.Run.Budget > 100*time.Hour:
+		return fmt.Errorf("--budget %s is out of range; give a time from 100ms to 100h", o.Run.Budget)
 	case o.PerM < time.Millisecond || o.PerM > 100*time.Hour:
 		return fmt.Errorf("--budget-per-m %s is out of range; give a time from 1ms to 100h", o.PerM)
 	case len(o.Strategies) == 0 || len(o.Sigmas) == 0:
@@ -121,7 +122,7 @@ func checkCompare(o *tuner.CompareOptions) error {
 	return nil
 }
 
-func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.CompareRow, error) {
+func compareSearches(ctx context.Context, o compare.Options) ([]compare.Row, error) {
 	host, err := machine.Live()
 	if err != nil {
 		return nil, err
@@ -138,27 +139,27 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	}
 	line, done := show.LiveLine()
 	defer done()
-	o.Profile, o.Build, o.Progress = host, build.Commit(), func(p tuner.Progress) { line(p.String()) }
-	rows, err := tuner.Compare(ctx, o)
+	o.Profile, o.Run.Build, o.Run.Progress = host, build.Commit(), func(p run.Progress) { line(p.String()) }
+	rows, err := compare.Searches(ctx, o)
 	if err != nil && ctx.Err() == nil {
 		err = exit.Model(err)
 	}
 	return rows, err
 }
 
-var searchReport = show.Report[tuner.CompareRow]{
+var searchReport = show.Report[compare.Row]{
 	Columns: []string{"strategy", "sigma", "geomean", "mean GFLOP/s", "of best", "of exhaustive", "search", "all M",
 		"trials", "rules"},
 	Numbers: []int{1, 2, 3, 4, 5, 6, 7, 8, 9},
 	Cells:   searchCells,
 	Header:  "strategy,sigma,gflops,mean_gflops,of_best,of_exhaustive,seconds,seconds_all_m,trials,trial_seconds,rules",
-	Line: func(r *tuner.CompareRow) string {
+	Line: func(r *compare.Row) string {
 		return fmt.Sprintf("%s,%d,%.2f,%.2f,%.4f,%.4f,%.2f,%.0f,%d,%.3g,%d", r.Strategy, r.Sigma, r.GFLOPS, r.Mean,
 			r.OfBest, r.OfExhaustive, r.Seconds, r.AllM, r.Trials, r.Trial, r.Rules)
 	},
 }
 
-func searchCells(r *tuner.CompareRow) []string {
+func searchCells(r *compare.Row) []string {
 	or := func(have bool, text string) string {
 		if have {
 			return text

@@ -22,7 +22,7 @@ import (
 	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/tokenizer"
 	"sandwich/tuner/candidates"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // inspected holds the output of `model inspect`. Its JSON form is stable.
@@ -115,8 +115,8 @@ func (r *inspected) foresee(source *machine.Flags) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range measure.Tests([]int{512}, []int{64}, nil, 1) {
-		rate, ceiling, err := measure.AtMost(host, outline, plan, t)
+	for _, t := range llm.Tests([]int{512}, []int{64}, nil, 1) {
+		rate, ceiling, err := llm.AtMost(host, outline, plan, t)
 		if err != nil {
 			return errors.Join(err)
 		}

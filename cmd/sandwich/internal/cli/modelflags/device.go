@@ -37,6 +37,26 @@ func (f *Flags) AddDevice(c *cobra.Command) {
 		"from those of the cores; if it is lost, requests that have started fail")
 }
 
+// AddTuneDevice adds the flag of the device that tune measures.
+func (f *Flags) AddTuneDevice(c *cobra.Command) {
+	c.Flags().StringVar(&f.device, "device", noDevice, "device to measure next to the cores: none, auto (the first "+
+		"usable one), or an ID listed by 'sandwich doctor devices'; the plan places phases on it that it runs faster")
+}
+
+// OpenTuneDevice opens the device of AddTuneDevice, nil for none. The caller closes it.
+func (f *Flags) OpenTuneDevice(ctx context.Context) (id string, dev device.Device, err error) {
+	if !f.usesDevice() {
+		return "", nil, nil
+	}
+	if id, dev, err = f.findDevice(ctx); err != nil {
+		return "", nil, exit.Usage(err)
+	}
+	if dev == nil {
+		show.Notice("--device auto: this host has no usable device")
+	}
+	return id, dev, nil
+}
+
 // usesDevice reports whether --device asks for a device.
 func (f *Flags) usesDevice() bool { return f.device != "" && f.device != noDevice }
 

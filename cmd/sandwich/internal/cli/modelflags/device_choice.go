@@ -24,7 +24,7 @@ import (
 	"sandwich/runtime/phase"
 	"sandwich/runtime/placement"
 	"sandwich/runtime/session"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // reference is the request for which a placement is chosen, that of the tests of a plan.
@@ -196,7 +196,7 @@ const ceilingShare = 0.7
 // coresSide returns the times of forwards on the cores: those that were measured when the plan was
 // tuned, else those of the ceilings.
 func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s placement.Side, err error) {
-	tests := measure.Tests([]int{reference.Prompt}, []int{reference.Output}, nil, 1)
+	tests := llm.Tests([]int{reference.Prompt}, []int{reference.Output}, nil, 1)
 	var rate [phase.Count]float64
 	for i, p := range phase.All {
 		if c.Bundle != nil {
@@ -205,7 +205,7 @@ func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s
 		if rate[p] > 0 {
 			continue
 		}
-		most, _, err := measure.AtMost(host, ops, c.Plan, tests[i])
+		most, _, err := llm.AtMost(host, ops, c.Plan, tests[i])
 		if err != nil {
 			return s, fmt.Errorf("rates of the cores: %w", err)
 		}

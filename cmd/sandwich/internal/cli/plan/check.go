@@ -21,7 +21,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
 	"sandwich/runtime/model/modelshape"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // checkFlags holds the flags of plan check.
@@ -317,8 +317,8 @@ func (f *checkFlags) recorded(a, b *bundle.Bundle, r *CheckReport) []gate.Row {
 			continue
 		}
 		// One plan on both hosts: the ceilings differ only by the machine.
-		x, errX := measure.CeilingRate(&a.Host, m, &a.Plan, measure.CaseTest(c))
-		y, errY := measure.CeilingRate(&b.Host, m, &a.Plan, measure.CaseTest(c))
+		x, errX := llm.CeilingRate(&a.Host, m, &a.Plan, llm.CaseTest(c))
+		y, errY := llm.CeilingRate(&b.Host, m, &a.Plan, llm.CaseTest(c))
 		if errX == nil && errY == nil {
 			row.BaselineCeiling, row.CandidateCeiling = x, y
 		}

@@ -18,6 +18,7 @@ import (
 	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 	"sandwich/tuner/race"
 )
 
@@ -69,8 +70,8 @@ func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *Check
 	if f.selfTest {
 		candidate = &a.Plan
 	}
-	two, err := measure.OpenTwoPlans(ctx, file, &a.Plan, candidate, cases)
-	if errors.Is(err, measure.ErrOutOfMemory) {
+	two, err := llm.OpenTwoPlans(ctx, file, &a.Plan, candidate, cases)
+	if errors.Is(err, llm.ErrOutOfMemory) {
 		return nil, exit.With(exit.Noisy, err)
 	}
 	if err != nil {
@@ -89,7 +90,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *Check
 		rows[i].Others = taken
 		ceiling, err := 0.0, outline
 		if err == nil {
-			ceiling, err = measure.CeilingRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
+			ceiling, err = llm.CeilingRate(host, whole, &a.Plan, llm.CaseTest(cases[i]))
 		}
 		if err == nil {
 			rows[i].BaselineCeiling, rows[i].CandidateCeiling = ceiling, ceiling

@@ -10,7 +10,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/gate"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/spread"
 )
 
 func (r *CheckReport) print(w io.Writer, format string) error {
@@ -43,7 +43,7 @@ var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "sp
 // checkCells returns the cells of a row of the table.
 func checkCells(v *gate.RowVerdict) []string {
 	ceiling := "-"
-	base, candidate := measure.Summarize(v.Row.Baseline), measure.Summarize(v.Row.Candidate)
+	base, candidate := spread.Summarize(v.Row.Baseline), spread.Summarize(v.Row.Candidate)
 	if len(v.Row.Baseline) == 0 || len(v.Row.Candidate) == 0 {
 		return []string{v.Name, "-", "-", "-", "-", "-", "-", string(v.Finding)}
 	}
@@ -191,7 +191,7 @@ func (r *CheckReport) printCSV(w io.Writer) error {
 		"ratio",
 		"low", "high", "p", "aa_noise", "baseline_ceiling", "candidate_ceiling", "rounds", "finding"}}
 	for _, v := range r.Rows {
-		base, candidate := measure.Summarize(v.Row.Baseline), measure.Summarize(v.Row.Candidate)
+		base, candidate := spread.Summarize(v.Row.Baseline), spread.Summarize(v.Row.Candidate)
 		if len(v.Row.Baseline) == 0 || len(v.Row.Candidate) == 0 {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
+	"sandwich/tuner/run"
 )
 
 // runFlags holds the flags of run.
@@ -103,7 +104,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) er
 	if err := t.Settle(s.Profile, subject, false); err != nil {
 		return err
 	}
-	t.Options = tuner.Options{Budget: f.budget, Seed: 1, Began: time.Now()}
+	t.Options = tuner.Options{Run: run.Options{Budget: f.budget, Seed: 1, Began: time.Now()}}
 	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs use the plan\n", s.Name, f.budget)
 	s.Stages.At("measuring the machine", 0)
 	if err := t.Probe(ctx, s.Profile); err != nil {

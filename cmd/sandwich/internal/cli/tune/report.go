@@ -14,7 +14,7 @@ import (
 	"sandwich/plans/evidence"
 	"sandwich/plans/gate"
 	"sandwich/plans/summary"
-	"sandwich/tuner"
+	"sandwich/tuner/finals"
 )
 
 // report prints the plan that was written to path, and the rerun.
@@ -34,7 +34,7 @@ func (f *Flags) report(ctx context.Context, w io.Writer, b *bundle.Bundle, path 
 			summary.Summary
 			Story    *planreport.Story   `json:"story"`
 			Rejected []evidence.Rejected `json:"rejected_candidates"`
-			Rerun    *tuner.Rerun        `json:"rerun,omitempty"`
+			Rerun    *finals.Rerun       `json:"rerun,omitempty"`
 		}{path, summary.Of(b), tale, b.Evidence.Rejected, f.again})
 	}
 	if !f.explain {
@@ -98,7 +98,7 @@ func (f *Flags) printRerun(w io.Writer) error {
 		}
 	}
 	if r.Why != "" {
-		return show.Sentence(w, fmt.Sprintf("The rerun of %d rounds is incomplete: %s.", f.Options.Rerun, r.Why))
+		return show.Sentence(w, fmt.Sprintf("The rerun of %d rounds is incomplete: %s.", f.Options.Race.Rerun, r.Why))
 	}
 	return nil
 }

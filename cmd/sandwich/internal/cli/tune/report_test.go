@@ -18,7 +18,7 @@ import (
 	"sandwich/plans/selection"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
-	"sandwich/tuner"
+	"sandwich/tuner/finals"
 )
 
 // racedPlan returns a plan for this host that was raced: its speeds in both phases over those of
@@ -150,7 +150,7 @@ func TestPrintRerun(t *testing.T) {
 		return gate.RowVerdict{Row: gate.Row{Name: arm, Phase: "decode"}, Finding: f, P: 0.01,
 			Ratio: gate.Interval{Median: ratio, Low: ratio - 0.01, High: ratio + 0.01}}
 	}
-	f := Flags{again: &tuner.Rerun{Rounds: 30, Rows: []gate.RowVerdict{row("slow", 1.1, gate.Improved),
+	f := Flags{again: &finals.Rerun{Rounds: 30, Rows: []gate.RowVerdict{row("slow", 1.1, gate.Improved),
 		row("alike", 1, gate.Fine)}}}
 	var text strings.Builder
 	if err := f.printRerun(&text); err != nil || f.beaten("x.plan") != nil {
@@ -193,7 +193,7 @@ func TestPrintRerun(t *testing.T) {
 		text.String(), want) {
 		t.Errorf("no %q in\n%s", want, text.String())
 	}
-	f.again = &tuner.Rerun{Why: "it was interrupted"}
+	f.again = &finals.Rerun{Why: "it was interrupted"}
 	if err := f.beaten("x.plan"); err == nil || !strings.Contains(err.Error(), "x.plan was written") {
 		t.Errorf("a rerun that was stopped: %v", err)
 	}

@@ -137,7 +137,7 @@ func (f *Flags) runSimulation(ctx context.Context, w io.Writer) error {
 		return exit.Usage(err)
 	}
 	defer subject.Close()
-	load, err := f.simulation.Load(f.Options.Seed)
+	load, err := f.simulation.Load(f.Options.Run.Seed)
 	if err != nil {
 		return exit.Usage(err)
 	}
@@ -158,7 +158,7 @@ func (f *Flags) runSimulation(ctx context.Context, w io.Writer) error {
 		Compute: f.Session.Compute, KV: f.Session.KV, ISA: f.Session.ISA,
 		TP: f.Session.Ranks, Threads: f.Session.Threads, Load: load,
 		Objective: f.simulation.Objective, SLO: replay.SLO{TTFT: f.simulation.Ttft, TPOT: f.simulation.Tpot},
-		TopK: f.Options.TopK}
+		TopK: f.Options.Ranking.TopK}
 	if f.simulation.machine == "" && f.profile == "" { // this machine, assumed to be idle
 		if o.Anchors, err = ranking.Anchors(ctx, o, anchorsWithin); err != nil {
 			return err

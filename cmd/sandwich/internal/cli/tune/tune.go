@@ -25,10 +25,14 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/profiles/devrates"
 	"sandwich/runtime/demo"
+	"sandwich/runtime/device/rates"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
+	"sandwich/tuner/finals"
 	"sandwich/tuner/replay"
+	"sandwich/tuner/run"
 	"sandwich/tuner/search"
 	"sandwich/tuner/trials"
 )
@@ -47,7 +51,7 @@ type Flags struct {
 	allow   string
 	format  string
 	Options tuner.Options
-	again   *tuner.Rerun // result of --rerun; nil without it
+	again   *finals.Rerun // result of --rerun; nil without it
 
 	simulation Simulation
 }
@@ -64,6 +68,9 @@ find it. The default plan is measured interleaved with every candidate. It is ke
 by more than the difference between two equal arms. If a plan for the same host and model at -o was measured better, it
 is kept and the new plan is written next to it as PLAN.1; --force replaces it.
 
+With --device, whole forwards also run on a device such as a GPU. The plan places the phases on it that the device runs
+faster; if a host lacks the device, the cores run them with the kernels that were the fastest there.
+
 The model is a GGUF file, a config.json of Hugging Face, or a preset: shapes suffice for tuning. Finished trials are
 journaled next to the plan; --resume continues an interrupted run. The results of kernel searches are stored in the data
 folder by host and build. Another model with weights of the same shapes reuses them, and only its race runs again.
@@ -78,38 +85,42 @@ the ranking excluded.`,
   sandwich tune --model llama.gguf -o llama.plan --resume
   sandwich tune --model llama.gguf -o llama.plan --rerun 30
   sandwich tune --model llama.gguf --rerun 30 --every-set
+  sandwich tune --model llama.gguf --device auto
   sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
 		Args: flags.ExactArgs(0, ""),
 	}
 	f.Session.AddModel(c)
+	f.Session.AddTuneDevice(c)
 	fs := c.Flags()
 	fs.IntVarP(&f.Session.Threads, "threads", "t", 0, "maximum number of PUs to use (default: all allowed ones)")
 	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")
 	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices of a preset, or a mix such as q4_K_M")
 	fs.StringVarP(&f.Out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
-	fs.IntVar(&f.Options.SeqMax, "seq-max", 2048, "maximum number of rows of a prefill to tune for")
-	fs.IntVar(&f.Options.BatchMax, "batch-max", 16, "maximum number of rows of a decode batch to tune for")
-	flags.Duration(fs, &f.Options.Budget, "budget", tuner.DefaultBudget, "total time")
-	fs.StringVar(&f.Options.Effort, "effort", "", "quick, standard or full (default: by the budget)")
-	fs.IntVar(&f.Options.TopK, "top-k", 10, "number of sets of active PUs to measure per phase")
-	fs.StringVar(&f.Options.Strategy, "strategy", "sandwich", "kernel search: "+strings.Join(search.Strategies(), ", "))
-	fs.Uint64Var(&f.Options.Seed, "seed", 1, "seed of the search")
+	fs.IntVar(&f.Options.Subject.Plan.SeqMax, "seq-max", 2048, "maximum number of rows of a prefill to tune for")
+	fs.IntVar(&f.Options.Subject.Plan.BatchMax, "batch-max", 16, "maximum number of rows of a decode batch to tune for")
+	flags.Duration(fs, &f.Options.Run.Budget, "budget", tuner.DefaultBudget, "total time")
+	fs.StringVar(&f.Options.Search.Effort, "effort", "", "quick, standard or full (default: by the budget)")
+	fs.IntVar(&f.Options.Ranking.TopK, "top-k", 10, "number of sets of active PUs to measure per phase")
+	fs.StringVar(&f.Options.Search.Strategy, "strategy", "sandwich", "kernel search: "+strings.Join(search.Strategies(),
+		", "))
+	fs.Uint64Var(&f.Options.Run.Seed, "seed", 1, "seed of the search")
 	fs.BoolVar(&f.resume, "resume", false, "continue an interrupted run with the same flags from its journal")
 	fs.BoolVar(&f.explain, "explain", false, "explain how the plan was found, as plan explain does")
 	fs.StringVar(&f.svg, "svg", "", "SVG file to write the machine with both phases to")
 	fs.BoolVar(&f.forget, "forget", false, "remove the stored results of kernel searches, and tune nothing")
 	fs.BoolVar(&f.force, "force", false,
 		"replace the plan at -o even if it was measured better, is damaged, or is for another host or model")
-	fs.IntVar(&f.Options.Rerun, "rerun", 0, "number of rounds, beyond the budget, in which to race all arms again "+
-		"with the plan; exit with 1 if one is significantly faster")
-	fs.BoolVar(&f.Options.EverySet, "every-set", false,
+	fs.IntVar(&f.Options.Race.Rerun, "rerun", 0,
+		"number of rounds, beyond the budget, in which to race all arms again "+
+			"with the plan; exit with 1 if one is significantly faster")
+	fs.BoolVar(&f.Options.Race.EverySet, "every-set", false,
 		"with --rerun: also race the plan's kernels on every other set of its PUs; a plan may have at most four PUs")
 	fs.StringVar(&f.allow, "allow", "", "tp: accept several ranks for any gain (default: for 10 %, since they change "+
 		"the rounding of logits)")
 	f.simulation.add(fs)
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		f.format, f.Options.Began = *format, time.Now()
+		f.format, f.Options.Run.Began = *format, time.Now()
 		if f.forget {
 			return forgetTrials(c)
 		}
@@ -117,7 +128,7 @@ the ranking excluded.`,
 			return exit.Usage(err)
 		}
 		if !c.Flags().Changed("seq-max") {
-			f.Options.SeqMax = 0 // the smaller of 2048 and the context of the model
+			f.Options.Subject.Plan.SeqMax = 0 // the smaller of 2048 and the context of the model
 		}
 		return f.run(c.Context(), c.OutOrStdout())
 	}
@@ -163,28 +174,29 @@ func (f *Flags) run(ctx context.Context, w io.Writer) error {
 }
 
 func (f *Flags) check() error {
-	o := &f.Options
+	o, plan := &f.Options, &f.Options.Subject.Plan
 	switch {
-	case o.SeqMax < 0 || o.SeqMax > 1<<20:
-		return fmt.Errorf("--seq-max %d is out of range; give a number of rows from 1 to %d", o.SeqMax, 1<<20)
-	case o.BatchMax < 1 || o.BatchMax > modelflags.MaxParallel:
-		return fmt.Errorf("--batch-max %d is out of range; give a number of rows from 1 to %d", o.BatchMax,
+	case plan.SeqMax < 0 || plan.SeqMax > 1<<20:
+		return fmt.Errorf("--seq-max %d is out of range; give a number of rows from 1 to %d", plan.SeqMax, 1<<20)
+	case plan.BatchMax < 1 || plan.BatchMax > modelflags.MaxParallel:
+		return fmt.Errorf("--batch-max %d is out of range; give a number of rows from 1 to %d", plan.BatchMax,
 			modelflags.MaxParallel)
-	case o.Budget < time.Second || o.Budget > 100*time.Hour:
-		return fmt.Errorf("--budget %s is out of range; give a time from 1s to 100h", o.Budget)
+	case o.Run.Budget < time.Second || o.Run.Budget > 100*time.Hour:
+		return fmt.Errorf("--budget %s is out of range; give a time from 1s to 100h", o.Run.Budget)
 	case f.allow != "" && f.allow != "tp":
 		return fmt.Errorf("--allow %q is unknown; give tp", f.allow)
-	case o.TopK < 1 || o.TopK > 1000:
-		return fmt.Errorf("--top-k %d is out of range; give a number from 1 to 1000", o.TopK)
-	case !slices.Contains(search.Strategies(), o.Strategy):
-		return fmt.Errorf("--strategy %q is unknown; use %s", o.Strategy, strings.Join(search.Strategies(), ", "))
-	case o.Rerun != 0 && (o.Rerun < tuner.LeastRerun || o.Rerun > 10000):
-		return fmt.Errorf("--rerun %d is out of range; give a number of rounds from %d to 10000", o.Rerun,
-			tuner.LeastRerun)
-	case o.EverySet && o.Rerun == 0:
+	case o.Ranking.TopK < 1 || o.Ranking.TopK > 1000:
+		return fmt.Errorf("--top-k %d is out of range; give a number from 1 to 1000", o.Ranking.TopK)
+	case !slices.Contains(search.Strategies(), o.Search.Strategy):
+		return fmt.Errorf("--strategy %q is unknown; use %s", o.Search.Strategy, strings.Join(search.Strategies(),
+			", "))
+	case o.Race.Rerun != 0 && (o.Race.Rerun < finals.LeastRerun || o.Race.Rerun > 10000):
+		return fmt.Errorf("--rerun %d is out of range; give a number of rounds from %d to 10000", o.Race.Rerun,
+			finals.LeastRerun)
+	case o.Race.EverySet && o.Race.Rerun == 0:
 		return errors.New("--every-set needs --rerun; give --rerun 30 too")
-	case o.Effort != "":
-		if _, err := search.ParseEffort(o.Effort); err != nil {
+	case o.Search.Effort != "":
+		if _, err := search.ParseEffort(o.Search.Effort); err != nil {
 			return fmt.Errorf("--effort: %w", err)
 		}
 	}
@@ -233,7 +245,7 @@ const probeShare = 1. / 3
 
 // Probe measures this machine, in full if it has more than two PUs and the budget allows it.
 func (f *Flags) Probe(ctx context.Context, live *profiles.Profile) error {
-	full, words := probeWords(live.Allowed().Count(), f.Options.Budget)
+	full, words := probeWords(live.Allowed().Count(), f.Options.Run.Budget)
 	if words != "" {
 		show.Notice(words)
 	}
@@ -241,7 +253,7 @@ func (f *Flags) Probe(ctx context.Context, live *profiles.Profile) error {
 		return machine.MeasureFlag("full").Apply(ctx, live, true)
 	}
 	return machine.MeasureCeilings(ctx, live, calibrate.Options{Budget: min(calibrate.QuickBudget,
-		f.Options.Budget/10)})
+		f.Options.Run.Budget/10)})
 }
 
 // probeWords reports whether to measure a machine with the given number of PUs in full. words is a
@@ -265,33 +277,43 @@ func probeWords(pus int, budget time.Duration) (full bool, words string) {
 func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profiles.Profile) (*bundle.Bundle, string,
 	error) {
 	o := f.Options
-	o.Profile, o.File, o.Config, o.Type = host, subject.File, subject.Config, subject.Type
 	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.Out), bundle.Suffix), modelOrigin(f.Session.Model)
-	o.Threads, o.TP = f.Session.Threads, f.Session.Ranks
-	o.ISA, o.Compute, o.KV, o.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
-	o.Journal, o.Resume, o.Build = trials.JournalPath(f.Out), f.resume, build.Commit()
+	s, plan := &o.Subject, &o.Subject.Plan
+	s.Profile, s.File, s.Config, s.Type = host, subject.File, subject.Config, subject.Type
+	plan.Threads, plan.TP = f.Session.Threads, f.Session.Ranks
+	plan.ISA, plan.Compute, plan.KV, plan.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
+	o.Run.Journal, o.Run.Resume, o.Run.Build = trials.JournalPath(f.Out), f.resume, build.Commit()
 	if dir, err := machine.DataFolder(); err == nil { // without a data folder nothing is stored
-		o.Wisdom = trials.WisdomPath(dir, host, build.ID())
+		o.Search.Wisdom = trials.WisdomPath(dir, host, build.ID())
 	}
-	var err error
-	if o.Load, err = f.simulation.Load(o.Seed); err != nil {
+	id, dev, err := f.Session.OpenTuneDevice(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if dev != nil {
+		defer dev.Close() // its process ends with this one
+		o.Race.Device = finals.Device{ID: id, Device: dev}
+		host.Devices = []devrates.Device{rates.Describe(id, build.ID(), dev.Info())}
+	}
+	if o.Ranking.Load, err = f.simulation.Load(o.Run.Seed); err != nil {
 		return nil, "", exit.Usage(err)
 	}
-	o.Objective, o.SLO = f.simulation.Objective, replay.SLO{TTFT: f.simulation.Ttft, TPOT: f.simulation.Tpot}
-	o.AllowTP = f.allow == "tp"
+	o.Ranking.Objective = f.simulation.Objective
+	o.Ranking.SLO = replay.SLO{TTFT: f.simulation.Ttft, TPOT: f.simulation.Tpot}
+	o.Race.AllowTP = f.allow == "tp"
 	line, done := show.LiveLine()
-	o.Progress = func(p tuner.Progress) {
+	o.Run.Progress = func(p run.Progress) {
 		line(p.String())
 		f.Session.Loading.At("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
 	}
-	o.Warn = func(err error) { show.Notice(err.Error() + "; tuning continues without them") }
-	o.Reran = func(r *tuner.Rerun) { f.again = r }
+	o.Run.Warn = func(err error) { show.Notice(err.Error() + "; tuning continues without them") }
+	o.Race.Reran = func(r *finals.Rerun) { f.again = r }
 	b, err := tuner.Tune(ctx, o)
 	done()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", fmt.Errorf("interrupted; finished trials are stored in %s; "+
-			"run the same command with --resume to continue", o.Journal)
+			"run the same command with --resume to continue", o.Run.Journal)
 	case errors.Is(err, trials.ErrJournal):
 		return nil, "", exit.Usage(err)
 	case err != nil:
@@ -301,7 +323,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	if path == "" {
 		return nil, "", kept
 	}
-	return b, path, errors.Join(kept, trials.RemoveJournal(o.Journal))
+	return b, path, errors.Join(kept, trials.RemoveJournal(o.Run.Journal))
 }
 
 // modelOrigin returns the name of the model that a plan was tuned for, as the plan states it.

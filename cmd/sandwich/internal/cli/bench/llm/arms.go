@@ -9,24 +9,24 @@ import (
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/session"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 var syncs = map[string]tp.Sync{"a": tp.SyncA, "b": tp.SyncB}
 
 // chooseArms returns the chosen plan, one arm for each way to wait if it has several ranks, and the
 // untuned plan of one rank to compare with.
-func (f *llmFlags) chooseArms(s *session.Session) (chosen []*measure.Arm, err error) {
+func (f *llmFlags) chooseArms(s *session.Session) (chosen []*llm.Arm, err error) {
 	if err := f.session.Choose(s); err != nil {
 		return nil, err
 	}
 	plan := s.Plan
 	if plan.TP() == 1 {
-		chosen = []*measure.Arm{{Name: measure.PlanName(plan), Plan: plan}}
+		chosen = []*llm.Arm{{Name: llm.PlanName(plan), Plan: plan}}
 	} else {
 		for _, sync := range f.sync {
-			chosen = append(chosen, &measure.Arm{Plan: plan, Sync: syncs[sync],
-				Name: fmt.Sprintf("%s, %d ranks, sync %s", measure.PlanName(plan), plan.TP(), sync)})
+			chosen = append(chosen, &llm.Arm{Plan: plan, Sync: syncs[sync],
+				Name: fmt.Sprintf("%s, %d ranks, sync %s", llm.PlanName(plan), plan.TP(), sync)})
 		}
 	}
 	if s.Accelerator.Device != nil {
@@ -39,21 +39,21 @@ func (f *llmFlags) chooseArms(s *session.Session) (chosen []*measure.Arm, err er
 		if err != nil {
 			return nil, err
 		}
-		chosen = append(chosen, &measure.Arm{Name: "untuned", Plan: untuned})
+		chosen = append(chosen, &llm.Arm{Name: "untuned", Plan: untuned})
 	}
 	return chosen, nil
 }
 
 // openArms loads the model for every arm.
-func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*measure.Arm, error) {
+func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*llm.Arm, error) {
 	chosen, err := f.chooseArms(s)
 	if err != nil {
 		return nil, err
 	}
-	var open []*measure.Arm
+	var open []*llm.Arm
 	for _, a := range chosen {
 		s.Plan = a.Plan
-		o, done := s.RunnerOptions(kvcache.BlocksFor(measure.Positions(f.tests())), f.batch)
+		o, done := s.RunnerOptions(kvcache.BlocksFor(llm.Positions(f.tests())), f.batch)
 		o.Sync, o.Sequences = a.Sync, f.batch
 		runner, err := engine.Open(ctx, o)
 		done()
@@ -64,7 +64,7 @@ func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*measure
 		a.Runner = runner
 		open = append(open, a)
 		if s.Accelerator.Device != nil && a == chosen[0] {
-			positions := measure.Positions(f.tests())
+			positions := llm.Positions(f.tests())
 			if a.Device, err = runner.Accelerate(ctx, s.Accelerator, f.batch, positions); err != nil {
 				return open, exit.Model(err)
 			}

@@ -23,6 +23,7 @@ import (
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // clientFlags holds the flags of the subcommands with concurrent requests.
@@ -121,7 +122,7 @@ func (f *clientFlags) measure(ctx context.Context, s *session.Session, n int) (*
 	if err != nil {
 		return nil, err
 	}
-	row.Model, row.Plan, row.PUs, row.CPU = s.Name, measure.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
+	row.Model, row.Plan, row.PUs, row.CPU = s.Name, llm.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
 		s.Profile.Host.CPUModel
 	return row, nil
 }

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // printCounters prints a line for each figure and a column for each test. What is not available has
 // its reason below the table.
-func printCounters(w io.Writer, rows []measure.LLMRow) error {
+func printCounters(w io.Writer, rows []llm.Row) error {
 	if len(rows) == 0 || rows[0].Counters == nil {
 		return nil
 	}

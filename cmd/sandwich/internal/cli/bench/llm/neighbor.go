@@ -12,7 +12,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // NewNeighbor returns the verb of the child process of bench llm --neighbor. It reads "begin" and
@@ -38,8 +38,8 @@ answers each "end" with the share that it took, and exits at the end of the inpu
 }
 
 // parseNeighbor parses the value of --neighbor, which is also the argument of the child process.
-func parseNeighbor(text string) (measure.Neighbor, error) {
-	n, err := measure.ParseNeighbor(text)
+func parseNeighbor(text string) (llm.Neighbor, error) {
+	n, err := llm.ParseNeighbor(text)
 	if err != nil {
 		err = fmt.Errorf("--neighbor %s: %w", show.Clip(text, 40), err)
 	}
@@ -48,15 +48,15 @@ func parseNeighbor(text string) (measure.Neighbor, error) {
 
 // startNeighbor starts this program as the neighbor process. The child exits when this process
 // does.
-func startNeighbor(ctx context.Context, n measure.Neighbor) (*measure.NeighborProcess, error) {
+func startNeighbor(ctx context.Context, n llm.Neighbor) (*llm.NeighborProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, self, "neighbor", n.String())
 	command.Stderr = os.Stderr
-	p, err := measure.StartNeighbor(n, command)
-	if errors.Is(err, measure.ErrNoNeighbor) {
+	p, err := llm.StartNeighbor(n, command)
+	if errors.Is(err, llm.ErrNoNeighbor) {
 		return nil, exit.Usage(fmt.Errorf("--neighbor %s: %w", n, err))
 	}
 	return p, err

@@ -5,11 +5,11 @@ import (
 	"io"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // printNeighbors prints how a noisy neighbor changed the results of the tests that ran with one.
-func printNeighbors(w io.Writer, rows []measure.LLMRow) error {
+func printNeighbors(w io.Writer, rows []llm.Row) error {
 	var table [][]string
 	for _, r := range rows {
 		n := r.Neighbor
@@ -37,13 +37,13 @@ func printNeighbors(w io.Writer, rows []measure.LLMRow) error {
 
 // printLost prints how often workers lost their CPUs to processes other than the configured
 // neighbor, and how the engine reacted. It prints nothing if that did not happen.
-func printLost(w io.Writer, rows []measure.LLMRow) error {
-	var all measure.LostRow
+func printLost(w io.Writer, rows []llm.Row) error {
+	var all llm.LostRow
 	for i := range rows {
 		r := &rows[i].Lost
 		all.Apart, all.Again, all.LeftOut = all.Apart+r.Apart, all.Again+r.Again, all.LeftOut+r.LeftOut
 	}
-	if all == (measure.LostRow{}) {
+	if all == (llm.LostRow{}) {
 		return nil
 	}
 	_, err := fmt.Fprintf(w,

@@ -19,6 +19,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // opsFlags holds the flags of bench llm ops.
@@ -79,7 +80,7 @@ func (f *opsFlags) run(ctx context.Context) (rows []measure.OpRow, err error) {
 				return err
 			}
 			for _, row := range list {
-				row.Test, row.Model, row.Plan = fmt.Sprintf("pp%d", n), s.Name, measure.PlanName(s.Plan)
+				row.Test, row.Model, row.Plan = fmt.Sprintf("pp%d", n), s.Name, llm.PlanName(s.Plan)
 				row.CPU = s.Profile.Host.CPUModel
 				rows = append(rows, row)
 			}

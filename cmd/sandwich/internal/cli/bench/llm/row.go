@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
-var speedReport = show.Report[measure.LLMRow]{
-	Title:   func(r *measure.LLMRow) string { return r.Model + " on " + r.CPU },
+var speedReport = show.Report[llm.Row]{
+	Title:   func(r *llm.Row) string { return r.Model + " on " + r.CPU },
 	Columns: []string{"test", "threads", "plan", "tokens/s", "min", "max", "ceiling", "of ceiling", "ceiling by"},
 	Numbers: []int{1, 3, 4, 5, 6, 7},
-	Cells: func(r *measure.LLMRow) []string {
+	Cells: func(r *llm.Row) []string {
 		ceiling, ofCeiling := "", ""
 		if r.Ceiling > 0 {
 			ceiling = fmt.Sprintf("%.1f", r.Ceiling)
@@ -25,7 +25,7 @@ var speedReport = show.Report[measure.LLMRow]{
 			r.Min), fmt.Sprintf("%.2f", r.Max), ceiling, ofCeiling, r.CeilingOf}
 	},
 	Header: "model,test,threads,batch,plan,tokens_per_second,min,max,ceiling,samples",
-	Line: func(r *measure.LLMRow) string {
+	Line: func(r *llm.Row) string {
 		var samples []string
 		for _, s := range r.Samples {
 			samples = append(samples, fmt.Sprintf("%.3f", s))
@@ -36,7 +36,7 @@ var speedReport = show.Report[measure.LLMRow]{
 	},
 }
 
-func printLLM(w io.Writer, rows []measure.LLMRow, format string) error {
+func printLLM(w io.Writer, rows []llm.Row, format string) error {
 	if len(rows) == 0 && format == "table" {
 		_, err := fmt.Fprintln(w, "nothing to measure: -p and -n are both 0")
 		return err
@@ -54,7 +54,7 @@ func printLLM(w io.Writer, rows []measure.LLMRow, format string) error {
 }
 
 // testLabel names the test of a row.
-func testLabel(r *measure.LLMRow) string {
+func testLabel(r *llm.Row) string {
 	if r.Batch > 1 {
 		return fmt.Sprintf("%s x %d", r.Test, r.Batch)
 	}

@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // schemaFlags holds the flags of bench llm schema.
@@ -87,7 +88,7 @@ func (f *schemaFlags) measureSchema(ctx context.Context, s *session.Session, sch
 	if err != nil {
 		return nil, err
 	}
-	row.Model, row.Plan, row.PUs, row.CPU = s.Name, measure.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
+	row.Model, row.Plan, row.PUs, row.CPU = s.Name, llm.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
 		s.Profile.Host.CPUModel
 	return row, nil
 }

@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/counters"
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/session"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // llmFlags holds the flags of bench llm without a subcommand.
@@ -30,9 +30,9 @@ type llmFlags struct {
 
 	counters        bool
 	source          counters.Source
-	neighbor        string                   // value of --neighbor
-	neighborSpec    measure.Neighbor         // parsed by check
-	neighborProcess *measure.NeighborProcess // runs while run does; nil without --neighbor
+	neighbor        string               // value of --neighbor
+	neighborSpec    llm.Neighbor         // parsed by check
+	neighborProcess *llm.NeighborProcess // runs while run does; nil without --neighbor
 }
 
 // check rejects values out of range and parses --neighbor.
@@ -60,7 +60,7 @@ func (f *llmFlags) check() error {
 }
 
 // run measures the tests for each number of threads.
-func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
+func (f *llmFlags) run(ctx context.Context) ([]llm.Row, error) {
 	s, err := f.session.Load()
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 	if len(threads) == 0 {
 		threads = []int{0}
 	}
-	var rows []measure.LLMRow
+	var rows []llm.Row
 	for _, n := range threads {
 		f.session.Threads = n
 		more, err := f.runThreads(ctx, s)
@@ -94,7 +94,7 @@ func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 }
 
 // runThreads measures every test with the plans for one number of threads.
-func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]measure.LLMRow, error) {
+func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]llm.Row, error) {
 	arms, err := f.openArms(ctx, s)
 	defer func() {
 		for _, a := range arms {
@@ -111,6 +111,6 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]measur
 	tests := f.tests()
 	step, done := show.StepBar("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
-	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.Name, Ops: ops,
+	return llm.Run(ctx, llm.Options{Arms: arms, Tests: tests, Reps: f.reps, Model: s.Name, Ops: ops,
 		Vocab: s.Shape.Vocab, Host: s.Profile, Neighbor: f.neighborProcess, Step: step})
 }

@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 func newSwitch() *cobra.Command {
@@ -59,7 +60,7 @@ func (f *singleFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, 
 		return err
 	})
 	for i := range rows {
-		rows[i].Model, rows[i].Plan, rows[i].CPU = s.Name, measure.PlanName(s.Plan), s.Profile.Host.CPUModel
+		rows[i].Model, rows[i].Plan, rows[i].CPU = s.Name, llm.PlanName(s.Plan), s.Profile.Host.CPUModel
 	}
 	return rows, err
 }

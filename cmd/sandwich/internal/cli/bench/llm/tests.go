@@ -7,7 +7,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
-	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/llm"
 )
 
 // testFlags holds the flags that select tests.
@@ -19,7 +19,7 @@ type testFlags struct {
 }
 
 // tests returns the selected tests.
-func (f *testFlags) tests() []measure.Test { return measure.Tests(f.prompt, f.gen, f.depth, f.batch) }
+func (f *testFlags) tests() []llm.Test { return llm.Tests(f.prompt, f.gen, f.depth, f.batch) }
 
 // check rejects values out of range.
 func (f *testFlags) check() error {

@@ -1,0 +1,182 @@
+// Package arms races configurations of any partition on the runtime that serves. All measured
+// stages of a run use it: the choice of partitions, of sets of PUs, the finalists and the rerun.
+//
+// An Arm has what runs in each phase, on the workers or on a device. A new kind of arm adds a field
+// to Arm, passes it on in Race.sample (see package rig for how an arm is compiled), takes part in
+// its key, and is added to the finalists in finals.Race.
+package arms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/device"
+	"sandwich/runtime/phase"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/partition"
+	"sandwich/tuner/race"
+	"sandwich/tuner/ranking"
+	"sandwich/tuner/rig"
+	"sandwich/tuner/run"
+)
+
+// Bounds of the rounds in which arms are raced.
+const (
+	MinRounds = 3
+	maxRounds = 15
+)
+
+// ErrUndecided is returned if the budget ended before every arm had one sample.
+var ErrUndecided = errors.New("the budget was over before the arms could be compared")
+
+// Arm is an arm of a race on this machine, with its result.
+type Arm struct {
+	race.Contender
+	race.Standing
+	On       *partition.Partition
+	Phases   [phase.Count]*plans.Phase // what runs in each phase; nil for a phase that the race does not test
+	Sets     [phase.Count]ranking.ActiveSet
+	Unpinned bool
+
+	Device   device.Device     // nil: the workers run both phases
+	OnDevice [phase.Count]bool // the phases that the device runs
+}
+
+// key returns the journal key of what runs in a phase.
+func (a *Arm) key(ph phase.Phase) string {
+	name := a.Name
+	if a.Partition != "" {
+		name += " in " + a.Partition
+	}
+	key := fmt.Sprintf("%s, %s", name, profiles.Digest(a.Phases[ph]))
+	if a.OnDevice[ph] {
+		key += ", on a device"
+	}
+	return key
+}
+
+// DevicePartition returns the name of the partition of arms on a device. It differs from that of
+// the cores, so that a device that fails ends only its own arms.
+func DevicePartition(id string) string { return "device " + id }
+
+// AddLike adds an arm that runs as another one does, and stays to the end of the race.
+func (r *Race) AddLike(a *Arm) {
+	b := r.Add(a.Name, a.On, a.Phases, a.Unpinned, true)
+	b.Partition, b.Device, b.OnDevice = a.Partition, a.Device, a.OnDevice
+}
+
+// Race implements race.Runner with configurations of any partition. A partition is loaded when the
+// journal lacks one of its samples.
+type Race struct {
+	Run    *run.Run
+	Loader *partition.Loader
+	Home   *partition.Partition // of the default plan
+	Stage  string
+	Limit  float64 // part of the budget at which the race stops
+	Arms   []*Arm  // the first is the reference
+	Tests  []rig.Test
+}
+
+// New returns a race without arms.
+func New(r *run.Run, l *partition.Loader, stage string, limit float64) *Race {
+	return &Race{Run: r, Loader: l, Home: l.Home(), Stage: stage, Limit: limit}
+}
+
+// Add adds an arm. stays keeps it to the end of the race, even if it is slow.
+func (r *Race) Add(name string, on *partition.Partition, phases [phase.Count]*plans.Phase, unpinned, stays bool) *Arm {
+	a := &Arm{Contender: race.Contender{Name: name, Partition: on.Name, Stays: stays}, On: on, Phases: phases,
+		Unpinned: unpinned}
+	r.Arms = append(r.Arms, a)
+	return a
+}
+
+// Contenders returns the contenders of the arms, in order.
+func (r *Race) Contenders() (out []race.Contender) {
+	for _, a := range r.Arms {
+		out = append(out, a.Contender)
+	}
+	return out
+}
+
+// Measure samples the arms interleaved until a part of the budget is used up. It runs the minimum
+// number of rounds unless the limit of the race comes first. The error is ErrUndecided if an arm of
+// the default plan's partition has no complete round.
+func (r *Race) Measure(ctx context.Context, end float64, keep int) error {
+	r.Run.Say(r.Stage, "", true)
+	out, err := race.Run(ctx, r, race.Options{Arms: r.Contenders(), Tests: len(r.Tests), Least: MinRounds,
+		Most: maxRounds, Budget: r.Run.Until(end).Seconds(), Limit: r.Run.Until(r.Limit).Seconds(), Keep: keep,
+		Seed: r.Run.Seed, Said: func(arm, test int, seconds float64) {
+			x := r.Tests[test]
+			r.Run.Say(r.Stage, fmt.Sprintf("%s: %s, %s %.4g tokens/s", x.Phase, r.Arms[arm].Name, x.Name(),
+				float64(x.N)/seconds), false)
+		}})
+	if err != nil && !errors.Is(err, run.ErrNoTime) {
+		return err
+	}
+	undecided := false
+	for i, a := range r.Arms {
+		a.Standing = out[i]
+		switch {
+		case len(a.Laps) > 0 || a.Lost != "":
+		case a.On == r.Home && a.Device == nil:
+			undecided = true
+		default:
+			a.Lost = "the budget was over before it ran"
+		}
+	}
+	if undecided {
+		return ErrUndecided
+	}
+	return nil
+}
+
+// Open implements race.Runner.
+func (r *Race) Open(context.Context, string) error { return nil }
+
+// Close implements race.Runner. It leaves the partition open, because the next stage may need it,
+// until another partition replaces it.
+func (r *Race) Close(string) {}
+
+// Sample implements race.Runner. It takes the samples of an earlier run from the journal.
+func (r *Race) Sample(ctx context.Context, arm, test int) (race.Timing, error) {
+	a, x := r.Arms[arm], r.Tests[test]
+	seconds, cost, err := r.Run.Recorder.Forward(
+		fmt.Sprintf("%s forward %s x %d by %s", x.Phase, x.Name(), x.Times, a.key(x.Phase)),
+		func() (float64, error) { return r.sample(ctx, a, x) })
+	return race.Timing{Seconds: seconds, Cost: cost}, err
+}
+
+var errNoRig = errors.New("whole forwards cannot be run")
+
+// Probe takes one sample of a test, after the arm has run once to warm up. It returns run.ErrNoTime
+// if that takes longer than the limit.
+func (r *Race) Probe(ctx context.Context, a *Arm, x rig.Test, limit time.Duration) (seconds float64, err error) {
+	return r.sampleUntil(ctx, a, x, time.Now().Add(min(limit, r.Run.Until(r.Limit))))
+}
+
+// sample takes one sample of a test, after the arm has run once to warm up.
+func (r *Race) sample(ctx context.Context, a *Arm, x rig.Test) (seconds float64, err error) {
+	return r.sampleUntil(ctx, a, x, time.Now().Add(r.Run.Until(r.Limit)))
+}
+
+func (r *Race) sampleUntil(ctx context.Context, a *Arm, x rig.Test, end time.Time) (seconds float64, err error) {
+	if err := r.Loader.Open(ctx, a.On); err != nil {
+		return 0, err
+	}
+	if a.On.Rig == nil {
+		return 0, errNoRig
+	}
+	what := rig.Arm{Key: a.key(x.Phase), Phase: a.Phases[x.Phase], Unpinned: a.Unpinned}
+	if a.OnDevice[x.Phase] {
+		what.Device = a.Device
+	}
+	a.On.Workers.Pool.Lead(func(l *pool.Leader) { seconds, err = a.On.Rig.Sample(ctx, l, what, x, end) })
+	if err != nil && what.Device != nil && !errors.Is(err, run.ErrNoTime) && ctx.Err() == nil {
+		err = &race.Absent{Why: err.Error()}
+	}
+	return seconds, err
+}

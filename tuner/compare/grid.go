@@ -1,0 +1,324 @@
+package compare
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/profiles/retention"
+	"sandwich/tuner/search"
+	"sandwich/tuner/trials"
+)
+
+// grid is a table of timed schedules, read from the journal of a comparison of searches. It has the
+// speed of the choices of a search or a heuristic on the machine of the journal.
+type grid struct {
+	Fingerprint string // of the machine
+	Key         plans.WeightKey
+	Compute     microkernel.Compute
+	Threads     int
+	Cells       []gridCell // by M
+}
+
+// gridCell has the schedules that were timed at one M.
+type gridCell struct {
+	M, Columns int
+	Elsewhere  []gridCell                  // the same M on other numbers of columns
+	Whole      *gridCell                   // the same M on all columns, if this cell has fewer
+	Timed      map[plans.Schedule]gridTime // by the name of all schedules that run alike
+}
+
+// gridTime is the duration of one schedule.
+type gridTime struct {
+	Seconds float64
+	Retimed bool // the samples exclude the run by which the schedule was chosen
+	// Interleaved is the duration in the final rounds of the exhaustive search, interleaved with
+	// the other remaining schedules; 0 without such rounds.
+	Interleaved float64
+}
+
+// A schedule counts as timed again from leastRuns runs on. A search repeats the best schedules
+// only. The first run of a winner is biased by its selection and is left out.
+const (
+	leastRuns   = 3
+	settledRuns = 8       // of the exhaustive search, after the first
+	leastTimed  = 100     // minimum schedules of an M that is judged
+	maxGridText = 1 << 30 // bytes of an uncompressed journal
+	maxGridLine = 1 << 16
+	maxGridSide = 1 << 20 // rows, columns or k of a weight
+)
+
+var gridTrial = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^pus (\S+) for (\S+) (\d+) (\d+)x(\d+):(\S+) (\S+) m (\d+) n (\d+) (.*)$`)
+})
+
+// openGrid opens a journal of `bench search`, compressed by gzip or not. It limits the number of
+// bytes read.
+func openGrid(path string) (io.ReadCloser, error) {
+	f, err := retention.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	in := gridFile{Reader: f, file: f}
+	if strings.HasSuffix(path, ".gz") {
+		if in.Reader, err = gzip.NewReader(f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("grid %s: %w", path, err)
+		}
+	}
+	return in, nil
+}
+
+type gridFile struct {
+	io.Reader
+	file *os.File
+}
+
+func (g gridFile) Close() error { return g.file.Close() }
+
+// readGrid reads a journal of `bench search` on a machine. It rejects one of another machine.
+func readGrid(path string, host *profiles.Profile) (*grid, error) {
+	in, err := openGrid(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	all := &io.LimitedReader{R: in, N: maxGridText}
+	g, err := parseGrid(all)
+	switch {
+	case err == nil && all.N == 0:
+		err = fmt.Errorf("it has more than %d bytes", maxGridText-1)
+	case err == nil && g.Fingerprint != host.Fingerprint():
+		err = fmt.Errorf("%w: it was recorded on another machine than %s in its folder describes (%s); give each "+
+			"machine a folder", ErrGrid, HostFile, host.Host.CPUModel)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("grid %s: %w", path, err)
+	}
+	return g, nil
+}
+
+// gridRuns has all runs of one schedule at one M and number of columns.
+type gridRuns struct {
+	first, later []float64
+	runs         int
+	turns        []float64 // seconds of later runs, those of the exhaustive search
+	interleaved  int       // number of these
+}
+
+type gridPlace struct{ m, columns int }
+
+func parseGrid(in io.Reader) (*grid, error) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxGridLine)
+	if !lines.Scan() {
+		return nil, errors.Join(trials.ErrNoJournal, lines.Err())
+	}
+	key, err := trials.ParseHead(lines.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	g := grid{Fingerprint: key.Fingerprint}
+	all := map[gridPlace]map[plans.Schedule]*gridRuns{}
+	for n := 2; lines.Scan(); n++ {
+		if err := g.add(all, lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if g.Key.N == 0 {
+		return nil, errors.New("it has no trial of a comparison of searches")
+	}
+	g.Cells = cellsOf(all, g.Key.N)
+	return &g, nil
+}
+
+// add adds one trial. It ignores an incomplete last line.
+func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) error {
+	name, seconds := trials.ParseTrial(text)
+	if len(seconds) == 0 {
+		return nil
+	}
+	x := gridTrial().FindStringSubmatch(name)
+	if x == nil {
+		return nil
+	}
+	var sizes [4]int
+	for i, group := range []int{4, 5, 8, 9} {
+		n, err := strconv.Atoi(x[group])
+		if err != nil || n < 1 || n > maxGridSide {
+			return fmt.Errorf("a size of %.20s; sizes are from 1 to %d", x[group], maxGridSide)
+		}
+		sizes[i] = n
+	}
+	key := plans.WeightKey{N: sizes[0], K: sizes[1], Type: x[6]}
+	compute, err := microkernel.ParseCompute(x[7])
+	if err != nil {
+		return err
+	}
+	var pus plans.PUSet
+	if err := pus.UnmarshalText([]byte(x[1])); err != nil {
+		return err
+	}
+	if g.Key.N == 0 {
+		g.Key, g.Compute, g.Threads = key, compute, len(pus)
+	}
+	if g.Key != key || g.Compute != compute || g.Threads != len(pus) {
+		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, len(pus),
+			g.Key,
+			g.Compute, g.Threads)
+	}
+	for _, s := range seconds {
+		if !(s > 0) || math.IsInf(s, 0) {
+			return fmt.Errorf("a call took %g seconds", s)
+		}
+	}
+	at := gridPlace{sizes[2], sizes[3]}
+	if all[at] == nil {
+		all[at] = map[plans.Schedule]*gridRuns{}
+	}
+	schedule, err := plans.ParseSchedule(x[10])
+	if err != nil {
+		return err
+	}
+	schedule = g.named(schedule, at)
+	r := all[at][schedule]
+	if r == nil {
+		r = &gridRuns{}
+		all[at][schedule] = r
+	}
+	if r.runs++; r.runs == 1 {
+		r.first = seconds
+		return nil
+	}
+	r.later = append(r.later, seconds...)
+	if x[2] == "exhaustive" {
+		r.turns = append(r.turns, seconds...)
+		r.interleaved++
+	}
+	return nil
+}
+
+// named returns the common name of a schedule and of those that run alike.
+func (g *grid) named(s plans.Schedule, at gridPlace) plans.Schedule {
+	return search.Alike(s, g.Key, at.m, at.columns, g.Threads)
+}
+
+// cellsOf makes a cell for each M from the number of columns at which most schedules were timed. It
+// keeps the other cells, including that of the whole matrix, in Elsewhere and Whole.
+func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns, n int) (out []gridCell) {
+	best := map[int]gridPlace{}
+	for at, timed := range all {
+		have, ok := best[at.m]
+		more := len(timed) - len(all[have])
+		if !ok || more > 0 || more == 0 && at.columns > have.columns {
+			best[at.m] = at
+		}
+	}
+	for m, at := range best {
+		if len(all[at]) < leastTimed {
+			continue
+		}
+		c := cellOf(at, all[at])
+		for other, timed := range all {
+			if other.m == m && other != at && len(timed) >= leastTimed {
+				c.Elsewhere = append(c.Elsewhere, cellOf(other, timed))
+			}
+		}
+		if whole := (gridPlace{m, n}); whole != at && len(all[whole]) > 0 {
+			w := cellOf(whole, all[whole])
+			c.Whole = &w
+		}
+		slices.SortFunc(c.Elsewhere, func(a, b gridCell) int { return b.Columns - a.Columns })
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b gridCell) int { return a.M - b.M })
+	return out
+}
+
+func cellOf(at gridPlace, timed map[plans.Schedule]*gridRuns) gridCell {
+	c := gridCell{M: at.m, Columns: at.columns, Timed: map[plans.Schedule]gridTime{}}
+	for name, r := range timed {
+		c.Timed[name] = r.time()
+	}
+	return c
+}
+
+func (r *gridRuns) time() gridTime {
+	t := gridTime{Retimed: r.runs >= leastRuns}
+	if r.interleaved >= settledRuns {
+		t.Interleaved = search.Sample{Seconds: r.turns}.Fast()
+	}
+	samples := r.later
+	if !t.Retimed {
+		samples = append(slices.Clone(r.first), r.later...)
+	}
+	t.Seconds = search.Sample{Seconds: samples}.Fast()
+	return t
+}
+
+// fastest returns the minimum of all times. It is biased by selection.
+func (c *gridCell) fastest() float64 {
+	least := math.Inf(1)
+	for _, t := range c.Timed {
+		least = min(least, t.Seconds)
+	}
+	return least
+}
+
+// Best returns the fastest schedule that was timed again, or false without one.
+func (c *gridCell) Best() (best plans.Schedule, seconds float64, ok bool) {
+	return c.best(func(t gridTime) float64 {
+		if !t.Retimed {
+			return 0
+		}
+		return t.Seconds
+	})
+}
+
+// BestInterleaved returns the fastest of the schedules that were timed many times interleaved.
+func (c *gridCell) BestInterleaved() (best plans.Schedule, seconds float64, ok bool) {
+	return c.best(func(t gridTime) float64 { return t.Interleaved })
+}
+
+// best returns the schedule with the least positive seconds.
+func (c *gridCell) best(of func(gridTime) float64) (best plans.Schedule, seconds float64, ok bool) {
+	for s, t := range c.Timed {
+		x := of(t)
+		if x > 0 && (!ok || x < seconds || x == seconds && s.String() < best.String()) {
+			best, seconds, ok = s, x, true
+		}
+	}
+	return best, seconds, ok
+}
+
+// grids lists the journals of a folder.
+func grids(dir string) ([]string, error) {
+	var out []string
+	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, files...)
+	}
+	if slices.Sort(out); len(out) == 0 {
+		return nil, fmt.Errorf("%s has no grids; record some with `sandwich bench search --record %s`", dir, dir)
+	}
+	return out, nil
+}

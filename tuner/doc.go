@@ -1,2 +1,0 @@
-// Package tuner is the pipeline from host profile, model and trace to a plan bundle.
-package tuner

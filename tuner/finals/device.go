@@ -1,0 +1,118 @@
+package finals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/runtime/device"
+	"sandwich/runtime/phase"
+	"sandwich/tuner/arms"
+	"sandwich/tuner/partition"
+	"sandwich/tuner/race"
+	"sandwich/tuner/ranking"
+	"sandwich/tuner/run"
+)
+
+// Device is a device that may run phases.
+type Device struct {
+	ID     string
+	Device device.Device
+}
+
+// A phase is raced on a device if its forwards take at most hopefulDevice times as long as those of
+// the default plan, in a first sample that takes at most probeLimit, a part of the budget, with the
+// copy of the weights and the compilation of kernels.
+const (
+	hopefulDevice = 1.5
+	probeLimit    = 0.1
+)
+
+// addDevice adds the placements of phases on a device that are not clearly slower than the cores:
+// both phases, and each of them alone if the plan for the device has other arithmetic than the
+// default plan. A device that cannot run the model is rejected.
+func addDevice(ctx context.Context, r *arms.Race, d Device) error {
+	on, err := r.Loader.OnDevice()
+	if err != nil {
+		r.Run.Reject("device "+d.ID, err.Error())
+		return nil
+	}
+	both := placed(r, on, d, on.Served()...)
+	var fast []phase.Phase
+	for _, ph := range on.Served() {
+		ok, err := hopeful(ctx, r, both, ph)
+		if gone := (*race.Absent)(nil); errors.As(err, &gone) {
+			r.Run.Reject(both.Name, gone.Why)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ok {
+			fast = append(fast, ph)
+		}
+	}
+	if len(fast) == 0 {
+		return nil
+	}
+	list := [][]phase.Phase{fast}
+	if on != r.Home && len(fast) > 1 { // else each phase is judged separately
+		list = append(list, fast[:1], fast[1:])
+	}
+	for _, phases := range list {
+		r.Arms = append(r.Arms, placed(r, on, d, phases...))
+	}
+	return nil
+}
+
+// placed returns the arm of a partition's default plan with some phases on a device.
+func placed(r *arms.Race, on *partition.Partition, d Device, phases ...phase.Phase) *arms.Arm {
+	a := &arms.Arm{On: on, Device: d.Device}
+	a.Name, a.Partition = deviceArm(d.ID, on, phases), arms.DevicePartition(d.ID)
+	for _, ph := range on.Served() {
+		def := on.Phase(ph)
+		a.Phases[ph], a.Sets[ph] = def, ranking.ActiveSet{Name: "default", PUs: def.PUs}
+	}
+	for _, ph := range phases {
+		a.OnDevice[ph] = true
+	}
+	return a
+}
+
+// deviceArm returns the name of an arm on a device.
+func deviceArm(id string, on *partition.Partition, phases []phase.Phase) string {
+	if len(phases) == len(on.Served()) {
+		return plans.DeviceArm(id)
+	}
+	return phases[0].String() + " " + plans.DeviceArm(id)
+}
+
+// hopeful reports whether a device runs the tests of a phase nearly as fast as the default plan. If
+// not, it records why.
+func hopeful(ctx context.Context, r *arms.Race, a *arms.Arm, ph phase.Phase) (bool, error) {
+	limit := time.Duration(probeLimit * float64(r.Run.Budget))
+	took, cores := 0.0, 0.0
+	for _, x := range r.Tests {
+		if x.Phase != ph {
+			continue
+		}
+		x.Times = 1
+		seconds, err := r.Probe(ctx, a, x, limit)
+		if errors.Is(err, run.ErrNoTime) {
+			r.Run.Reject(ph.String()+", "+a.Name, fmt.Sprintf("the first %s took more than %s", x.Name(), limit))
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		took, cores = took+seconds, cores+x.Seconds
+	}
+	if took > hopefulDevice*cores {
+		r.Run.Reject(ph.String()+", "+a.Name, fmt.Sprintf("takes %.2f times as long as the default plan in one sample",
+			took/cores))
+		return false, nil
+	}
+	return true, nil
+}

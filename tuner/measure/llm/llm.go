@@ -1,0 +1,153 @@
+// Package llm times prompts and generations of a model under interleaved plans, and compares them
+// with their ceilings.
+package llm
+
+import (
+	"context"
+	"strconv"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/counters"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/tuner/measure/spread"
+)
+
+// Test is one kind of work of a model: a prompt, or tokens generated one by one.
+type Test struct {
+	Name    string
+	Prefill bool
+	Tokens  int // of the prompt, or generated per sequence
+	Batch   int
+	Depth   int // positions before them in each sequence, with arbitrary contents
+}
+
+// Tests returns the tests with the names of llama-bench: pp512, tg64, tg64 @ d4096. Lengths of 0
+// are omitted; without depths all begin at 0.
+func Tests(prompts, generated, depths []int, batch int) (out []Test) {
+	if len(depths) == 0 {
+		depths = []int{0}
+	}
+	for _, depth := range depths {
+		behind := ""
+		if depth > 0 {
+			behind = " @ d" + strconv.Itoa(depth)
+		}
+		for _, n := range prompts {
+			if n > 0 {
+				out = append(out, Test{"pp" + strconv.Itoa(n) + behind, true, n, 1, depth})
+			}
+		}
+		for _, n := range generated {
+			if n > 0 {
+				out = append(out, Test{"tg" + strconv.Itoa(n) + behind, false, n, batch, depth})
+			}
+		}
+	}
+	return out
+}
+
+// Positions returns the number of KV positions of the largest test, over all its sequences.
+func Positions(tests []Test) int {
+	most := 1
+	for _, t := range tests {
+		most = max(most, kvcache.BlocksFor(t.Depth+t.Tokens)*kvcache.BlockTokens*t.Batch)
+	}
+	return most
+}
+
+// Options configure LLM.
+type Options struct {
+	Arms  []*Arm
+	Tests []Test
+	Reps  int
+
+	Model string
+	Ops   *model.Model // model from whose work the ceilings are estimated; nil: no ceilings
+	Vocab int
+	Host  *profiles.Profile // may have measured ceilings
+
+	Neighbor *NeighborProcess // may be nil
+	Step     func()           // called after each of len(Tests)*len(Arms)*(Reps+1) samples
+}
+
+// Run measures each test under the arms interleaved, without and with the neighbor if there is one.
+// The first sample of each warms up. `sandwich bench llm` prints the rows.
+func Run(ctx context.Context, o Options) ([]Row, error) {
+	var rows []Row
+	for _, t := range o.Tests {
+		samples := make([]llmSamples, len(o.Arms))
+		for rep := range o.Reps + 1 {
+			for i, a := range o.Arms {
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				if err := o.sample(ctx, a, t, rep == 0, &samples[i]); err != nil {
+					return nil, err
+				}
+				o.Step()
+			}
+		}
+		for i, a := range o.Arms {
+			rows = append(rows, o.row(a, t, &samples[i]))
+		}
+	}
+	return rows, nil
+}
+
+// Row is the result of one arm in one test. Its JSON is stable.
+type Row struct {
+	Test      string    `json:"test"`
+	Threads   int       `json:"threads"`
+	Batch     int       `json:"batch"`
+	Depth     int       `json:"depth,omitempty"`   // positions before the test
+	Rate      float64   `json:"tokens_per_second"` // median
+	Min       float64   `json:"min"`
+	Max       float64   `json:"max"`
+	Samples   []float64 `json:"samples"`
+	Model     string    `json:"model"`
+	Plan      string    `json:"plan"` // untuned, or the name of the tuned plan
+	Tuned     bool      `json:"tuned"`
+	TP        int       `json:"tp"`
+	KV        string    `json:"kv"`
+	PUs       string    `json:"pus"`
+	Ceiling   float64   `json:"ceiling_tokens_per_second,omitempty"`
+	CeilingOf string    `json:"ceiling,omitempty"`       // the ceilings that bound some op
+	Above     string    `json:"above_ceiling,omitempty"` // why the rate exceeds the ceiling, if it does
+	OnDevice  bool      `json:"on_device,omitempty"`     // the device of the session ran the test
+	CPU       string    `json:"cpu"`
+
+	Lost     LostRow           `json:"lost"` // zero without disturbance
+	Counters []counters.Figure `json:"counters,omitempty"`
+	Neighbor *NeighborRow      `json:"neighbor,omitempty"`
+}
+
+func (o *Options) row(a *Arm, t Test, s *llmSamples) Row {
+	pus := a.phasePUs(t)
+	sp := spread.Summarize(s.alone)
+	r := Row{Test: t.Name, Threads: len(pus), Batch: t.Batch, Depth: t.Depth, Rate: sp.Median,
+		Min: sp.Min, Max: sp.Max, Samples: s.alone, Lost: s.quiet, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned,
+		TP: a.Plan.TP(), KV: a.Plan.KV.String(), PUs: pus.String(), CPU: o.Host.Host.CPUModel}
+	if r.OnDevice = a.onDevice(t); o.Ops != nil && !r.OnDevice {
+		if ceiling, err := ceilingOf(o.Host, o.Ops, a.Plan, t); err == nil {
+			r.Ceiling, r.CeilingOf = ceiling.rate, ceiling.String()
+			r.Above = ceiling.above(r.Rate)
+		}
+	}
+	if a.counting != nil {
+		r.Counters = counters.Figures(s.counts, s.seconds, t.Tokens*t.Batch*len(s.alone))
+	}
+	if o.Neighbor != nil {
+		r.Neighbor = o.Neighbor.neighbor.row(r.Rate, shareGoal(t), pus, s)
+	}
+	return r
+}
+
+// PlanName returns the name of a plan in rows.
+func PlanName(p *plans.Plan) string {
+	if p.Tuned {
+		return p.Name
+	}
+	return "untuned"
+}

@@ -1,0 +1,292 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/profiles"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/phase"
+	"sandwich/runtime/pool"
+)
+
+const (
+	caseDepth    = 64                    // positions before the one that a sequence decodes
+	sampleLength = 40 * time.Millisecond // minimum, to average over the timer ticks of the system
+	mostForwards = 64                    // per sample
+	waitingSpin  = 50 * time.Microsecond
+)
+
+// CaseTest returns a row of a gate as a Test.
+func CaseTest(c gate.Case) Test {
+	if c.Prefill {
+		return Test{Name: c.Name(), Prefill: true, Tokens: c.Rows, Batch: 1}
+	}
+	return Test{Name: c.Name(), Tokens: 2*caseDepth + 1, Batch: c.Rows}
+}
+
+// CeilingRate returns the rate in tokens per second of a test in which every op runs at the ceiling
+// of its arithmetic. It fails if the profile lacks a ceiling.
+func CeilingRate(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
+	r, err := ceilingOf(host, m, p, t)
+	return r.rate, err
+}
+
+// TwoPlans holds two plans of one model ready to run, over one copy of the weights if the plans
+// allow that.
+type TwoPlans struct {
+	sides  [2]onePlan
+	copies []*exec.Assembly
+	pools  []*exec.Workers
+	times  map[gate.Case]int // forwards per sample
+}
+
+// onePlan is a plan compiled over an assembly.
+type onePlan struct {
+	plan   *plans.Plan
+	on     *exec.Assembly
+	phases [phase.Count]*exec.Executor
+	active [phase.Count][]int
+}
+
+// OpenTwoPlans loads the model once for both plans, or twice if they cannot share one copy of the
+// weights.
+func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases []gate.Case) (t *TwoPlans, err error) {
+	blocks, rows := 1, 1
+	for _, c := range cases {
+		n := kvcache.BlocksFor(c.Rows)
+		if !c.Prefill {
+			n, rows = c.Rows*kvcache.BlocksFor(caseDepth+1), max(rows, c.Rows)
+		}
+		blocks = max(blocks, n)
+	}
+	t = &TwoPlans{times: map[gate.Case]int{}}
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	groups := [][]*plans.Plan{{a, b}}
+	if !shareAssembly(a, b) {
+		groups = [][]*plans.Plan{{a}, {b}}
+	}
+	if err := fitsInMemory(groups, blocks, rows); err != nil {
+		return t, err
+	}
+	for _, g := range groups {
+		if err := t.load(ctx, file, g, blocks, rows); err != nil {
+			return t, err
+		}
+	}
+	for i, p := range []*plans.Plan{a, b} {
+		if err := t.sides[i].compile(p, t.copies[min(i, len(t.copies)-1)]); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// shareAssembly reports whether one assembly can run both plans with the same weights, cache and
+// worker code.
+func shareAssembly(a, b *plans.Plan) bool {
+	return exec.SharesWeights(a, b) && a.KV == b.KV && a.ISAOf("") == b.ISAOf("") &&
+		reflect.DeepEqual(a.Classes, b.Classes)
+}
+
+// ErrOutOfMemory is returned if memory cannot hold two plans that share no copy of the weights.
+var ErrOutOfMemory = errors.New("not enough memory for two plans")
+
+// fitsInMemory returns an error if the plans do not fit in memory together, so that this host
+// cannot compare them.
+func fitsInMemory(groups [][]*plans.Plan, blocks, rows int) error {
+	need := int64(0)
+	for _, g := range groups {
+		list, err := exec.ForecastMemory(exec.Options{Plan: g[0], Blocks: blocks, LogitRows: rows, Sequences: rows})
+		if err != nil {
+			return err
+		}
+		for _, f := range list {
+			need += f.Total(1)
+		}
+	}
+	if free := mem.Available(); free > 0 && need > free {
+		return fmt.Errorf("%w: the two plans need %s (their weights in %d copies) and %s is free; measure on a larger "+
+			"runner", ErrOutOfMemory, mem.FormatBytes(need), len(groups), mem.FormatBytes(free))
+	}
+	return nil
+}
+
+// load loads the model for plans that share it.
+func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan, blocks, rows int) error {
+	first := *list[0]
+	w := exec.PlanWorkers(&first)
+	for _, p := range list[1:] {
+		first.Chunk = max(first.Chunk, p.Chunk)
+		for _, pu := range p.PUs() {
+			if !slices.Contains(w.PUs, pu) {
+				w.PUs = append(w.PUs, pu)
+			}
+		}
+	}
+	w.Spin = waitingSpin
+	workers, err := exec.NewWorkers(w)
+	if err != nil {
+		return err
+	}
+	t.pools = append(t.pools, workers)
+	a, err := exec.Open(ctx, exec.Options{File: file, Plan: &first, Blocks: blocks, LogitRows: rows, Sequences: rows,
+		Workers: workers})
+	if err != nil {
+		return err
+	}
+	t.copies = append(t.copies, a)
+	return nil
+}
+
+func (s *onePlan) compile(p *plans.Plan, on *exec.Assembly) (err error) {
+	s.plan, s.on = p, on
+	for i, ph := range []*plans.Phase{phase.Prefill: &p.Prefill, phase.Decode: &p.Decode} {
+		if s.active[i], err = on.Workers.On(ph.PUs); err != nil {
+			return err
+		}
+		if s.phases[i], err = on.Compile(ph, on.Workers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *TwoPlans) Close() {
+	for _, s := range t.sides {
+		for _, e := range s.phases {
+			if e != nil {
+				e.Close()
+			}
+		}
+	}
+	for _, a := range t.copies {
+		a.Close()
+	}
+	for _, w := range t.pools {
+		w.Close()
+	}
+}
+
+// Warm runs a case under both plans and sets the number of forwards per sample, the same for both.
+func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
+	t.times[c] = 1
+	fastest := time.Hour
+	for range 2 { // the first time faults pages in
+		for side := range t.sides {
+			rate, err := t.Sample(ctx, side, c)
+			if err != nil {
+				return err
+			}
+			fastest = min(fastest, time.Duration(float64(c.Rows)/rate*float64(time.Second)))
+		}
+	}
+	t.times[c] = int(min(mostForwards, max(1, sampleLength/max(fastest, 1))))
+	return nil
+}
+
+// Sample runs a case under the baseline (side 0) or the candidate (1) and returns tokens per
+// second.
+func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
+	s := &t.sides[side]
+	run, of := s.step, phase.Decode
+	if c.Prefill {
+		run, of = s.prompt, phase.Prefill
+	}
+	s.on.Workers.Pool.Lead(func(l *pool.Leader) {
+		if _, err = l.SetActive(s.active[of]); err != nil {
+			return
+		}
+		var took time.Duration
+		if took, err = run(ctx, l, c.Rows, t.times[c]); err == nil {
+			rate = float64(c.Rows*t.times[c]) / took.Seconds()
+		}
+	})
+	return rate, err
+}
+
+// tokens returns the same tokens for both sides.
+func (s *onePlan) tokens(n int) []int32 {
+	rng := rand.New(rand.NewPCG(1, 2))
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(rng.IntN(s.plan.Model.Vocab))
+	}
+	return out
+}
+
+// prompt reads prompts of n tokens, chunk by chunk or at once as the model requires, each from an
+// empty cache.
+func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (took time.Duration, err error) {
+	tokens, chunk := s.tokens(n), s.plan.Chunk
+	if s.on.Model.WholeText() {
+		chunk = n
+	}
+	for range times {
+		cache := s.on.NewCache()
+		seq := cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seq, n) {
+			return 0, fmt.Errorf("a prompt of %d tokens does not fit the KV cache", n)
+		}
+		began := time.Now()
+		for pos := 0; pos < n; pos += chunk {
+			if err := context.Cause(ctx); err != nil {
+				return 0, err
+			}
+			rows := min(chunk, n-pos)
+			b := kvcache.Batch{Tokens: tokens[pos : pos+rows], Prefill: true}
+			if pos+rows == n {
+				b.LogitRows = []int32{int32(rows - 1)}
+			}
+			cache.Cover(seq, pos+rows)
+			b.AddSpan(seq, kvcache.Span{Rows: rows, Pos: pos})
+			if _, err := s.phases[phase.Prefill].Run(l, &b, 0, nil); err != nil {
+				return 0, err
+			}
+			cache.Advance(seq, rows)
+		}
+		took += time.Since(began)
+	}
+	return took, nil
+}
+
+// step decodes one token of n sequences after caseDepth positions each, times times.
+func (s *onePlan) step(ctx context.Context, l *pool.Leader, n, times int) (time.Duration, error) {
+	b := kvcache.Batch{Tokens: s.tokens(n)}
+	cache := s.on.NewCache()
+	for i := range n {
+		seq := cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seq, caseDepth+1) {
+			return 0, fmt.Errorf("%d sequences of %d tokens do not fit the KV cache", n, caseDepth+1)
+		}
+		cache.Advance(seq, caseDepth)
+		cache.Cover(seq, caseDepth+1)
+		b.AddSpan(seq, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: caseDepth})
+		b.LogitRows = append(b.LogitRows, int32(i))
+	}
+	began := time.Now()
+	for range times {
+		if err := context.Cause(ctx); err != nil {
+			return 0, err
+		}
+		if _, err := s.phases[phase.Decode].Run(l, &b, 0, nil); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(began), nil
+}

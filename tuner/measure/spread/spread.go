@@ -1,0 +1,33 @@
+// Package spread summarizes the samples of a measurement.
+package spread
+
+import (
+	"slices"
+
+	"sandwich/plans/evidence"
+)
+
+// Spread is the median and the range of some samples.
+type Spread struct{ Median, Min, Max, P10, P90 float64 }
+
+// Summarize returns the spread of samples, zeros for none.
+func Summarize(samples []float64) Spread {
+	if len(samples) == 0 {
+		return Spread{}
+	}
+	s := slices.Sorted(slices.Values(samples))
+	n := len(s)
+	return Spread{(s[(n-1)/2] + s[n/2]) / 2, s[0], s[n-1], s[n/10], s[n*9/10]}
+}
+
+// MedianInterval returns the 95 % interval of the median by order statistics (evidence.MedianRank),
+// which assumes no distribution of the noise, or 0 and 0 for fewer than six samples.
+func MedianInterval(samples []float64) (low, high float64) {
+	const least = 6
+	n := len(samples)
+	if n < least {
+		return 0, 0
+	}
+	s, rank := slices.Sorted(slices.Values(samples)), evidence.MedianRank(n)
+	return s[rank], s[n-1-rank]
+}

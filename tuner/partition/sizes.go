@@ -1,0 +1,35 @@
+package partition
+
+import (
+	"time"
+
+	"sandwich/runtime/mem"
+	"sandwich/tuner/measure/kernels"
+	"sandwich/tuner/rig"
+)
+
+// LastLevel is kernels.LastLevel of the PUs that may be used.
+func (p *Partition) LastLevel() int64 { return kernels.LastLevel(p.Subject.Profile, p.Usable()) }
+
+// ModelBytes returns the size of the model's packed weights.
+func (p *Partition) ModelBytes() int64 { return rig.ModelBytes(p.Plan.Model) }
+
+// ColdBytes returns the bytes of weights through which forwards and trials cycle, so that the
+// weights are as cold as in serving: all of the model's, or a multiple of the last-level cache that
+// evicts the previous round. rate is the number of bytes that may be made per second of the budget.
+func (p *Partition) ColdBytes(rate float64, budget time.Duration) int64 {
+	all := p.ModelBytes()
+	if last := p.LastLevel(); all > last {
+		all = min(all, kernels.RoundBytes(p.Subject.Profile, p.Usable()))
+	}
+	return min(all, max(64<<20, int64(rate*budget.Seconds())))
+}
+
+// randomBytes returns the size of a model with random weights.
+func (p *Partition) randomBytes(budget time.Duration) int64 {
+	most := p.ColdBytes(8<<20, budget)
+	if free := mem.Available(); free > 0 {
+		most = min(most, free/4)
+	}
+	return most
+}

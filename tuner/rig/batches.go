@@ -1,0 +1,82 @@
+package rig
+
+import (
+	"math/rand/v2"
+
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/phase"
+)
+
+// batch returns the batch of a test and caches it.
+func (r *Rig) batch(x Test) *kvcache.Batch {
+	name := x.Name()
+	if r.batches[name] == nil {
+		if x.Phase == phase.Prefill {
+			r.batches[name] = r.prompt(x.N)
+		} else {
+			r.batches[name] = r.step(x.N)
+		}
+	}
+	return r.batches[name]
+}
+
+// textRows is the number of tokens of a text if several are read in one forward: a typical length
+// of embedded texts, and a multiple of the blocks of the cache.
+const textRows = 128
+
+// prompt returns a batch with a prompt of n tokens, or for a pooled model with texts of n tokens in
+// total, packed as serving packs them.
+func (r *Rig) prompt(n int) *kvcache.Batch {
+	b := kvcache.Batch{Tokens: r.tokens(n), Prefill: true}
+	texts := 1
+	if r.model.Model.Pooled() {
+		texts = r.size.Batch
+	}
+	cache := r.model.NewCache()
+	for _, s := range textSpans(n, texts) {
+		r.addSpan(&b, cache, s)
+		b.LogitRows = append(b.LogitRows, int32(s.Row+s.Rows-1))
+	}
+	return &b
+}
+
+// textSpans divides rows among at most most texts, of whole blocks except for the last one.
+func textSpans(rows, most int) (out []kvcache.Span) {
+	each := max(textRows, kvcache.BlocksFor((rows+most-1)/most)*kvcache.BlockTokens)
+	for row := 0; row < rows; row += each {
+		out = append(out, kvcache.Span{Seq: len(out), Row: row, Rows: min(each, rows-row)})
+	}
+	return out
+}
+
+// step returns a batch of n sequences with the rig's depth of positions each.
+func (r *Rig) step(n int) *kvcache.Batch {
+	b := kvcache.Batch{Tokens: r.tokens(n)}
+	cache := r.model.NewCache()
+	for i := range n {
+		r.addSpan(&b, cache, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: r.size.Depth})
+		b.LogitRows = append(b.LogitRows, int32(i))
+	}
+	return &b
+}
+
+func (r *Rig) tokens(n int) []int32 {
+	rng := rand.New(rand.NewPCG(r.seed, 3))
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(rng.IntN(r.model.Model.Dims.Vocab))
+	}
+	return out
+}
+
+// addSpan adds rows of a new sequence. The contents of the positions before them are arbitrary. The
+// rig was opened for all of its tests.
+func (r *Rig) addSpan(b *kvcache.Batch, c *kvcache.Cache, span kvcache.Span) {
+	seq := c.Open(kvcache.Salt{})
+	if !c.Reserve(seq, span.Pos+span.Rows) {
+		panic("rig: a test needs more blocks than the rig has")
+	}
+	c.Advance(seq, span.Pos)
+	c.Cover(seq, span.Pos+span.Rows)
+	b.AddSpan(seq, span)
+}
