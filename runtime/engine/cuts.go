@@ -165,7 +165,8 @@ type divided struct {
 func (l *lanes) divide(act *sched.Action) bool {
 	c := &l.onDevice
 	c.onCores = false
-	if !l.enabled || act.Kind != sched.Prefill || act.Bound > 0 || act.Quantum > 0 || len(c.batch.Spans) != 1 {
+	halts := act.Bound > 0 || act.Quantum > 0
+	if !l.enabled || !c.device.Exact() || act.Kind != sched.Prefill || halts || len(c.batch.Spans) != 1 {
 		return false
 	}
 	s := c.batch.Spans[0]

@@ -16,7 +16,8 @@ type Balance struct {
 }
 
 const (
-	// A chunk is divided if that is predicted to take at most this share of the device's time alone.
+	// A chunk is divided if that is predicted to take at most this share of the time of the device
+	// alone.
 	divideBelow = 0.95
 	// unknownFactor replaces an unknown factor: predictions from ceilings are too short, and the
 	// cores also decode.
