@@ -149,7 +149,7 @@ amx-check: ## products and prompts on each compute path, for a machine with AMX;
 	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
 
 LANES_MACHINE ?= zen4-2c
-LANES_FLAGS ?= --reactive 60 --proactive 600 --duration 20s --runs 3
+LANES_FLAGS ?= --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speeds 1,3,20 --runs 2
 lanes: build ## one lane for both phases against a lane for each, on a simulated device in the real engine; writes docs/results/data/LANES_MACHINE/lanes-1.csv
 	./$(BIN) bench load lanes $(LANES_FLAGS) --format csv > bin/lanes.csv
 	{ echo "# title: First-token latency and proactive throughput with a simulated device, by lanes"; \
