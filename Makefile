@@ -156,7 +156,7 @@ lanes: build ## one lane for both phases against a lane for each, on a simulated
 	  echo "# command: sandwich bench load lanes $(LANES_FLAGS) --format csv"; echo "# build: $(COMMIT)"; \
 	  echo "# date: $$(date +%F)"; \
 	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
-	  cat bin/lanes.csv; } > docs/results/data/$(LANES_MACHINE)/lanes-1.csv
+	  test -z "$(LANES_NOTE)" || echo "# note: $(LANES_NOTE)"; cat bin/lanes.csv; } > docs/results/data/$(LANES_MACHINE)/lanes-1.csv
 	$(MAKE) results
 
 results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data
