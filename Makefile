@@ -157,14 +157,14 @@ amx-check: ## products and prompts on each compute path, for a machine with AMX;
 	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
 
 LANES_MACHINE ?= zen4-2c
-LANES_FLAGS ?= --reactive 60 --proactive 600 --duration 20s --runs 3
+LANES_FLAGS ?= --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speeds 1,3,20 --runs 2
 lanes: build ## one lane for both phases against a lane for each, on a simulated device in the real engine; writes docs/results/data/LANES_MACHINE/lanes-1.csv
 	./$(BIN) bench load lanes $(LANES_FLAGS) --format csv > bin/lanes.csv
 	{ echo "# title: First-token latency and proactive throughput with a simulated device, by lanes"; \
 	  echo "# command: sandwich bench load lanes $(LANES_FLAGS) --format csv"; echo "# build: $(COMMIT)"; \
 	  echo "# date: $$(date +%F)"; \
 	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
-	  cat bin/lanes.csv; } > docs/results/data/$(LANES_MACHINE)/lanes-1.csv
+	  test -z "$(LANES_NOTE)" || echo "# note: $(LANES_NOTE)"; cat bin/lanes.csv; } > docs/results/data/$(LANES_MACHINE)/lanes-1.csv
 	$(MAKE) results
 
 results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data

@@ -13,10 +13,10 @@ func TestBenchLoadLanes(t *testing.T) {
 	out, failure, code := execute(t, loadArgs("lanes", "--duration", "300ms", "--reactive", "1200", "--proactive",
 		"1200", "--ctx", "40", "--speeds", "20", "--format", "csv")...)
 	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
-	if code != 0 || err != nil || len(table) != 4 {
+	if code != 0 || err != nil || len(table) != 5 {
 		t.Fatalf("exit code %d, %s, %v\n%s", code, failure, err, out)
 	}
-	for i, want := range [][2]string{{"-", "cores"}, {"20", "shared"}, {"20", "disaggregated"}} {
+	for i, want := range [][2]string{{"-", "cores"}, {"20", "shared"}, {"20", "disaggregated"}, {"20", "divided"}} {
 		row := table[i+1]
 		ttft, err := strconv.ParseFloat(row[2], 64)
 		rate, err2 := strconv.ParseFloat(row[7], 64)

@@ -54,6 +54,7 @@ func (g *Generator) Metrics() []metrics.Metric {
 	counter("worker_left_out_total", "Times a worker was left out until it had its CPU again.", float64(lost.Left))
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
 	counter("device_lost_total", "Devices that failed; their requests continued on the cores.", float64(s.LostDevices))
+	counter("device_divided_total", "Prefills that a device and the cores computed together.", float64(s.Divided))
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
 	out = append(out, draftMetrics(s.Drafts)...)
 	for _, class := range []api.Class{api.Reactive, api.Proactive} {

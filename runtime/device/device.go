@@ -29,6 +29,8 @@ type Info struct {
 	HostVisible bool
 	// MatrixUnit says that the device runs kernels that need a matrix unit.
 	MatrixUnit bool
+	// Simulated says that the device takes time and computes nothing. Its kernels are not verified.
+	Simulated bool
 	// Exact has the classes of arithmetic that are exact by the self-test, Repaired included.
 	Exact Exactness
 	// Repaired has the classes that are exact by sequences of other operations.

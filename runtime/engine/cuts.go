@@ -149,9 +149,10 @@ func (e *Engine) prefillCosts() *cost.Table {
 }
 
 // divided is the state of a prompt that the device and the cores compute together. Engine.mu guards
-// its fields but enabled.
+// its fields but the first two.
 type divided struct {
 	enabled   bool
+	slice     time.Duration // of the next step, if a forward of the cores waits; used by the loop
 	balance   offload.Balance
 	wave      *offload.Wavefront // nil: none
 	predicted time.Duration      // of the cores' part
@@ -164,7 +165,8 @@ type divided struct {
 func (l *lanes) divide(act *sched.Action) bool {
 	c := &l.onDevice
 	c.onCores = false
-	if !l.enabled || act.Kind != sched.Prefill || act.Bound > 0 || act.Quantum > 0 || len(c.batch.Spans) != 1 {
+	halts := act.Bound > 0 || act.Quantum > 0
+	if !l.enabled || !c.device.Exact() || act.Kind != sched.Prefill || halts || len(c.batch.Spans) != 1 {
 		return false
 	}
 	s := c.batch.Spans[0]
@@ -185,10 +187,11 @@ func (l *lanes) divide(act *sched.Action) bool {
 	return true
 }
 
-// ready reports whether the cores can continue with a divided forward, or must stop it.
+// ready reports whether the cores are to continue with a divided forward: if it can continue, and
+// no forward of the cores waits or one has run since the last step.
 func (l *lanes) ready() bool {
 	w := l.currentWave()
-	return w != nil && (w.Ready() || l.onDevice.gate.stop.Load())
+	return w != nil && (w.Ready() && (l.slice > 0 || l.queued.Load() == 0) || l.onDevice.gate.stop.Load())
 }
 
 func (l *lanes) currentWave() *offload.Wavefront {
@@ -197,18 +200,25 @@ func (l *lanes) currentWave() *offload.Wavefront {
 	return l.wave
 }
 
-// dividedGate halts the cores' part of a forward where a forward of the cores waits.
-type dividedGate struct{ l *lanes }
+// dividedGate halts the cores' part of a forward for a forward of the cores that waits, after as
+// long as the last one of those took.
+type dividedGate struct {
+	l     *lanes
+	until time.Time
+}
 
-func (g dividedGate) Passed(int) bool { return g.l.queued.Load() > 0 || g.l.onDevice.gate.stop.Load() }
+func (g *dividedGate) Passed(int) bool {
+	return g.l.onDevice.gate.stop.Load() || g.l.queued.Load() > 0 && !time.Now().Before(g.until)
+}
 
 // stepDivided continues with the cores' part of a divided forward. It reports whether the forward
 // ended, and whether it is done. If the device failed the forward is queued for the cores.
 func (l *lanes) stepDivided() (ended, done bool) {
 	c, w := &l.onDevice, l.currentWave()
 	began := time.Now()
-	done, err := w.Step(dividedGate{l}, l.runPart)
+	done, err := w.Step(&dividedGate{l, began.Add(l.slice)}, l.runPart)
 	l.spend(time.Since(began))
+	l.slice = 0
 	l.cores.ended = time.Time{} // the time since then is no overhead between forwards
 	stopped := c.gate.stop.Load() && !done
 	if err == nil && !done && !stopped {
@@ -241,11 +251,13 @@ func (l *lanes) stepDivided() (ended, done bool) {
 	return true, done
 }
 
-// spend adds a time to that of the cores' part.
+// spend adds the time of a step or of a forward to that of the cores' part. The next step may take
+// as long.
 func (l *lanes) spend(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.took += d
+	l.slice = d
 }
 
 // runPart runs a part of a divided forward on the cores, on the second sets of activations, since

@@ -247,6 +247,12 @@ func (l *lanes) Run(*sched.Action) (ended sched.LaneID, done bool) {
 			l.moveToCores(f)
 		default:
 		}
+		if l.ready() {
+			if ended, done := l.stepDivided(); ended {
+				return deviceLane, done
+			}
+			continue
+		}
 		act, busy := l.nextOnCores()
 		switch {
 		case act != nil:
@@ -254,11 +260,6 @@ func (l *lanes) Run(*sched.Action) (ended sched.LaneID, done bool) {
 			ended, done = l.lane(act.Lane).Run(act)
 			l.spend(time.Since(began))
 			return ended, done
-		case l.ready():
-			if ended, done := l.stepDivided(); ended {
-				return deviceLane, done
-			}
-			continue
 		case !busy:
 			return sched.NoLane, false
 		}

@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"cmp"
 	"time"
 
 	"sandwich/runtime/kvcache"
@@ -11,19 +12,22 @@ import (
 // divides no chunk until the speed of the device is known.
 type Balance struct {
 	device float64 // nanoseconds per row; 0: unknown
-	factor float64 // of the cores' time by their predicted time; 0: unknown, counts as 1
+	factor float64 // of the cores' time by their predicted time; 0: unknown
 }
 
-// A chunk is divided if that is predicted to take at most this share of the device's time alone.
-const divideBelow = 0.95
+const (
+	// A chunk is divided if that is predicted to take at most this share of the time of the device
+	// alone.
+	divideBelow = 0.95
+	// unknownFactor replaces an unknown factor: predictions from ceilings are too short, and the
+	// cores also decode.
+	unknownFactor = 2
+)
 
 // Rows returns the rows that the device computes of n rows after pos positions, 0 if it is to
 // compute all of them. cores is the predicted time of the chunk on the cores.
 func (b *Balance) Rows(pos, n int, cores time.Duration) (rows int) {
-	row := float64(cores) / float64(n)
-	if b.factor > 0 {
-		row *= b.factor
-	}
+	row := float64(cores) / float64(n) * cmp.Or(b.factor, unknownFactor)
 	best := divideBelow * b.device * float64(n)
 	for end := (pos/kvcache.BlockTokens + 1) * kvcache.BlockTokens; end < pos+n; end += kvcache.BlockTokens {
 		m := end - pos
@@ -40,22 +44,26 @@ func (b *Balance) LearnDevice(rows int, took time.Duration) {
 }
 
 // LearnCores takes the time of a part of the cores, with other forwards in between, and its
-// predicted time into the speed. Without a part both are 0, and the cores are assumed to become as
-// fast as predicted again.
+// predicted time into the speed. Without a part both are 0, and slow cores are assumed to become
+// faster again.
 func (b *Balance) LearnCores(took, predicted time.Duration) {
 	if predicted <= 0 {
-		if b.factor > 0 {
-			b.factor = blend(b.factor, 1)
+		if b.factor > unknownFactor {
+			b.factor += (unknownFactor - b.factor) / 32
 		}
 		return
 	}
 	b.factor = blend(b.factor, float64(took)/float64(predicted))
 }
 
-// blend returns the moving mean of a figure, which is 0 if none was measured.
+// blend returns the moving mean of a figure, which is 0 if none was measured. It follows longer
+// times faster.
 func blend(mean, x float64) float64 {
-	if mean == 0 {
+	switch {
+	case mean == 0:
 		return x
+	case x > mean:
+		return mean + (x-mean)/2
 	}
-	return mean + (x-mean)/4
+	return mean + (x-mean)/8
 }

@@ -40,6 +40,7 @@ func TestHostDevices(t *testing.T) {
 				onDevice bool
 			}{{testRows, true}, {1, true}, {5, false}, {testRows, true}} {
 				chunk := tokens[both.pos:][:step.rows]
+				both.everyGap = i == 0 // halts after every segment
 				sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.onDevice), cores.feed(chunk, false))
 			}
 			t.Run("wavefront", func(t *testing.T) { testWavefront(t, dev) })

@@ -273,6 +273,7 @@ func (f *forward) submit(from, to int) error {
 		return err
 	}
 	s := segment{from: from, to: to, number: number, commands: commands, began: time.Now()}
+	f.uploads.segment.Store(int64(f.times.limit(from, to, f.batch.Rows())))
 	if s.ticket, err = f.dev.Submit(commands); err != nil {
 		return errors.Join(err, commands.Free())
 	}

@@ -2,7 +2,6 @@ package offload
 
 import (
 	"fmt"
-	"math"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen/kernels"
@@ -19,13 +18,6 @@ type recorder struct {
 	steps []device.Step
 	err   error
 }
-
-// bindings and pushes are the arguments of a launch by the names that the kernel gives them. A
-// kernel need not have all of them.
-type (
-	bindings map[string]device.Slice
-	pushes   map[string]any // int or float32
-)
 
 // launch adds a kernel.
 func (c *recorder) launch(d description, groups [3]int, buffers bindings, push pushes) {
@@ -50,14 +42,6 @@ func (c *recorder) launch(d description, groups [3]int, buffers bindings, push p
 		l.Push = append(l.Push, word(x))
 	}
 	c.steps = append(c.steps, l)
-}
-
-// word returns the bits of a push word.
-func word(x any) uint32 {
-	if f, ok := x.(float32); ok {
-		return math.Float32bits(f)
-	}
-	return uint32(x.(int))
 }
 
 // op adds the steps of op i.

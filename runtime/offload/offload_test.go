@@ -270,7 +270,6 @@ func TestFaults(t *testing.T) {
 			defer dev.Close()
 			g := open(t, f, plan, dev)
 			tokens := testTokens(20, 331)
-			armed = true
 			g.cache.Reserve(g.seq, 20)
 			g.cache.Cover(g.seq, 20)
 			g.batch = kvcache.Batch{Tokens: tokens, Prefill: true}
@@ -278,6 +277,10 @@ func TestFaults(t *testing.T) {
 				g.batch.LogitRows = append(g.batch.LogitRows, int32(i))
 			}
 			g.batch.AddSpan(g.seq, kvcache.Span{Rows: 20})
+			if err := g.onDevice(); err != nil { // it also verifies kernels
+				t.Fatal(err)
+			}
+			armed = true
 			if err := g.onDevice(); !errors.Is(err, reason) {
 				t.Fatalf("error %v, want %v", err, reason)
 			}

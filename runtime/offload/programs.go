@@ -2,6 +2,7 @@ package offload
 
 import (
 	"errors"
+	"math"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
@@ -61,3 +62,18 @@ func (p *programs) free() (err error) {
 
 // quantization describes the kernel that quantizes rows for a path.
 func quantization(path microkernel.Compute) description { return kernels.Norm{Path: path} }
+
+// bindings and pushes are the arguments of a launch by the names that the kernel gives them. A
+// kernel need not have all of them.
+type (
+	bindings map[string]device.Slice
+	pushes   map[string]any // int or float32
+)
+
+// word returns the bits of a push word.
+func word(x any) uint32 {
+	if f, ok := x.(float32); ok {
+		return math.Float32bits(f)
+	}
+	return uint32(x.(int))
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"sandwich/runtime/device"
 	"sandwich/runtime/kvcache"
@@ -19,6 +20,10 @@ type uploads struct {
 	*blockCopier
 	marks  *marks
 	mirror *mirror
+
+	// segment is the limit of the last segment of a forward that was submitted, in nanoseconds.
+	// Uploads may wait for as many segments as are in flight.
+	segment atomic.Int64
 
 	mu       sync.Mutex
 	stage    device.Slice
@@ -84,7 +89,7 @@ func (u *uploads) settle(ctx context.Context) error {
 	if u.commands == nil {
 		return nil
 	}
-	if err := await(ctx, u.dev, u.ticket, leastTimeout); err != nil {
+	if err := await(ctx, u.dev, u.ticket, leastTimeout+inFlight*time.Duration(u.segment.Load())); err != nil {
 		return err
 	}
 	commands := u.commands

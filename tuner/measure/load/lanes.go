@@ -14,8 +14,8 @@ import (
 )
 
 // Lanes measures how an engine with a simulated device serves two classes: with both phases on one
-// lane, and with prefill and decode on a lane each. The device takes the time that a device of the
-// given speed would take and computes nothing; the cores compute.
+// lane, with prefill and decode on a lane each, and with prompts on both. The device takes the time
+// that a device of the given speed would take and computes nothing; the cores compute.
 type Lanes struct {
 	Trace  replay.Trace
 	Seed   uint64
@@ -33,15 +33,16 @@ type Lanes struct {
 
 // Arrangements of lanes.
 const (
-	lanesCores   = "cores"         // both phases on the cores
-	lanesShared  = "shared"        // both phases on the device, on one lane
-	lanesDivided = "disaggregated" // prefill on the device and decode on the cores, at the same time
+	lanesCores    = "cores"         // both phases on the cores
+	lanesShared   = "shared"        // both phases on the device, on one lane
+	lanesSeparate = "disaggregated" // prefill on the device and decode on the cores, at the same time
+	lanesDivided  = "divided"       // the same, but reactive prompts run on the device and the cores together
 )
 
 // LaneRow is the result of one arrangement, over all its runs. Its JSON is stable. Times are in
 // seconds.
 type LaneRow struct {
-	Lanes string  `json:"lanes"`           // cores, shared or disaggregated
+	Lanes string  `json:"lanes"`           // cores, shared, disaggregated or divided
 	Speed float64 `json:"speed,omitempty"` // of the device
 
 	TTFT Quantiles `json:"reactive_ttft"`
@@ -68,18 +69,19 @@ func (l *Lanes) Measure(ctx context.Context) (rows []LaneRow, err error) {
 	if err != nil {
 		return nil, err
 	}
+	prefill := []phase.Phase{phase.Prefill}
 	for _, speed := range l.Speeds {
 		r := cores
 		r.FLOPs, r.Bandwidth = r.FLOPs*speed, r.Bandwidth*l.Bandwidth
 		for _, a := range []struct {
 			name   string
 			phases []phase.Phase
-		}{{lanesShared, phase.All[:]}, {lanesDivided, []phase.Phase{phase.Prefill}}} {
+		}{{lanesShared, phase.All[:]}, {lanesSeparate, prefill}, {lanesDivided, prefill}} {
 			dev := sim.New(sim.Config{Mode: sim.Timed, Launch: l.Launch, CopyBytesPerS: l.Copy,
 				KernelDuration: r.KernelDuration})
 			var lost error
 			row, _, _, err := l.arrangement(ctx, a.name, engine.DeviceOptions{Device: dev, Name: "simulated device",
-				Phases: a.phases, Lost: func(err error) { lost = err }})
+				Phases: a.phases, Divide: a.name == lanesDivided, Lost: func(err error) { lost = err }})
 			if err := errors.Join(err, dev.Close(), lost); err != nil {
 				return nil, err
 			}

@@ -35,6 +35,8 @@ func (f *Flags) AddDevice(c *cobra.Command) {
 		"(those that it runs faster), prefill, decode or both")
 	c.Flags().BoolVar(&f.deviceRounding, "device-rounding", false, "permit a device whose results differ by rounding "+
 		"from those of the cores; if it is lost, requests that have started fail")
+	c.Flags().BoolVar(&f.deviceDivide, "device-divide", false, "let device and cores compute reactive prompts "+
+		"together where that is faster, if the device runs prefill and the cores decode")
 }
 
 // AddTuneDevice adds the flag of the device that tune measures.

@@ -33,6 +33,7 @@ type Flags struct {
 	device           string // see AddDevice
 	devicePhases     string
 	deviceRounding   bool
+	deviceDivide     bool
 	obeysPlacement   bool // the verb runs phases on a device
 	Threads, Ranks   int
 	Spin             time.Duration
@@ -93,6 +94,7 @@ func (f *Flags) Open() (*session.Session, error) {
 func (f *Flags) Choose(s *session.Session) error {
 	f.Loading.At("choosing the plan", 0)
 	s.CloseDevice()
+	defer func() { s.Accelerator.Divide = f.deviceDivide }()
 	c, err := choosePlan(f.asked(), s.Profile, s.Shape)
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ token and the proactive throughput:
   cores          both phases on the cores, one after the other; this run also measures the speed of the cores
   shared         both phases on the device, one after the other
   disaggregated  prefill on the device and decode on the cores, at the same time
+  divided        the same, but the cores compute the last rows of reactive prompts while the device computes the first
 
 The engine, its scheduler and its copies are real, and the cores compute. The device takes the time of a device with the
 given speeds and computes nothing, so the tokens have no meaning. The plan has float32 attention unless --attention says
