@@ -157,3 +157,37 @@ func TestRandomStores(t *testing.T) {
 		t.Error("nothing was loaded")
 	}
 }
+
+// stuckFiles blocks the creation of files until released.
+type stuckFiles struct {
+	disk.Files
+	release chan struct{}
+}
+
+func (f *stuckFiles) Create(path string) (disk.File, error) {
+	<-f.release
+	return f.Files.Create(path)
+}
+
+// TestWritesBlockNoRequest checks that requests run while the disk takes no writes, and that
+// prefixes beyond those that may wait are dropped.
+func TestWritesBlockNoRequest(t *testing.T) {
+	o := tinyOptions(t)
+	files := &stuckFiles{Files: disk.HostFiles(), release: make(chan struct{})}
+	restarted(t, withStore(t, o, t.TempDir(), files), func(e *Engine) {
+		for i := range uint64(20) {
+			if got := ask(t, e, api.Request{Prompt: tinyPrompt(i, 70), Keep: true}); len(got.ids) != 6 {
+				t.Errorf("request %d got %d tokens", i, len(got.ids))
+			}
+		}
+		if s := e.Stats().Prefixes; s.Dropped == 0 || s.WrittenObjects != 0 {
+			t.Errorf("%d prefixes were dropped, %d blocks written", s.Dropped, s.WrittenObjects)
+		}
+		close(files.release)
+		flush(t, e)
+		if s := e.Stats().Prefixes; s.WrittenObjects == 0 {
+			t.Error("nothing was written afterwards")
+		}
+		checkIdleSoon(t, e)
+	})
+}
