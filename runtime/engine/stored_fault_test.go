@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/device/sim"
 	"sandwich/runtime/kvcache/disk"
+	"sandwich/runtime/phase"
 )
 
 // damagedObjects changes every stored file of a folder.
@@ -190,4 +192,38 @@ func TestWritesBlockNoRequest(t *testing.T) {
 		}
 		checkIdleSoon(t, e)
 	})
+}
+
+// TestStoredPrefixReachesDevice checks that blocks that the cores computed or that were loaded are
+// those that a device reads, and that blocks that a device computed can be stored.
+func TestStoredPrefixReachesDevice(t *testing.T) {
+	skipUnderRace(t) // race builds interpret device programs slowly
+	dir := t.TempDir()
+	prompts := []api.Request{{Prompt: tinyPrompt(1, 140), Keep: true}, {Prompt: tinyPrompt(2, 140), Keep: true}}
+	var want []answered
+	restarted(t, deviceOptions(t), func(e *Engine) {
+		for _, p := range prompts {
+			want = append(want, ask(t, e, p))
+		}
+	})
+	for round, phases := range [][]phase.Phase{nil, phase.All[:], {phase.Decode}, nil} {
+		o := withStore(t, deviceOptions(t), dir, nil)
+		if phases != nil {
+			dev := sim.New(sim.Config{})
+			t.Cleanup(func() { dev.Close() })
+			o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: phases,
+				Lost: func(err error) { t.Errorf("the device is lost: %v", err) }}
+		}
+		restarted(t, o, func(e *Engine) {
+			for i := range prompts[:min(len(prompts), 1+round)] { // the second one is computed on the device
+				if got := ask(t, e, prompts[i]); !slices.Equal(got.ids, want[i].ids) {
+					t.Errorf("round %d: prompt %d gives %v, want %v", round, i, got.ids, want[i].ids)
+				}
+			}
+			if n := e.Stats().Scheduler.LoadedTokens; n != []int64{0, 128, 256, 256}[round] {
+				t.Errorf("round %d: %d tokens were loaded", round, n)
+			}
+			flush(t, e)
+		})
+	}
 }
