@@ -199,7 +199,7 @@ func TestWritesBlockNoRequest(t *testing.T) {
 func TestStoredPrefixReachesDevice(t *testing.T) {
 	skipUnderRace(t) // race builds interpret device programs slowly
 	dir := t.TempDir()
-	prompts := []api.Request{{Prompt: tinyPrompt(1, 140), Keep: true}, {Prompt: tinyPrompt(2, 140), Keep: true}}
+	prompts := []api.Request{{Prompt: tinyPrompt(1, 70), Keep: true}, {Prompt: tinyPrompt(2, 70), Keep: true}}
 	var want []answered
 	restarted(t, deviceOptions(t), func(e *Engine) {
 		for _, p := range prompts {
@@ -220,7 +220,7 @@ func TestStoredPrefixReachesDevice(t *testing.T) {
 					t.Errorf("round %d: prompt %d gives %v, want %v", round, i, got.ids, want[i].ids)
 				}
 			}
-			if n := e.Stats().Scheduler.LoadedTokens; n != []int64{0, 128, 256, 256}[round] {
+			if n := e.Stats().Scheduler.LoadedTokens; n != []int64{0, 64, 128, 128}[round] {
 				t.Errorf("round %d: %d tokens were loaded", round, n)
 			}
 			flush(t, e)
