@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/device/sim"
 	"sandwich/runtime/kvcache/disk"
+	"sandwich/runtime/phase"
 )
 
 // damagedObjects changes every stored file of a folder.
@@ -155,5 +157,73 @@ func TestRandomStores(t *testing.T) {
 	}
 	if loaded == 0 {
 		t.Error("nothing was loaded")
+	}
+}
+
+// stuckFiles blocks the creation of files until released.
+type stuckFiles struct {
+	disk.Files
+	release chan struct{}
+}
+
+func (f *stuckFiles) Create(path string) (disk.File, error) {
+	<-f.release
+	return f.Files.Create(path)
+}
+
+// TestWritesBlockNoRequest checks that requests run while the disk takes no writes, and that
+// prefixes beyond those that may wait are dropped.
+func TestWritesBlockNoRequest(t *testing.T) {
+	o := tinyOptions(t)
+	files := &stuckFiles{Files: disk.HostFiles(), release: make(chan struct{})}
+	restarted(t, withStore(t, o, t.TempDir(), files), func(e *Engine) {
+		for i := range uint64(20) {
+			if got := ask(t, e, api.Request{Prompt: tinyPrompt(i, 70), Keep: true}); len(got.ids) != 6 {
+				t.Errorf("request %d got %d tokens", i, len(got.ids))
+			}
+		}
+		if s := e.Stats().Prefixes; s.Dropped == 0 || s.WrittenObjects != 0 {
+			t.Errorf("%d prefixes were dropped, %d blocks written", s.Dropped, s.WrittenObjects)
+		}
+		close(files.release)
+		flush(t, e)
+		if s := e.Stats().Prefixes; s.WrittenObjects == 0 {
+			t.Error("nothing was written afterwards")
+		}
+		checkIdleSoon(t, e)
+	})
+}
+
+// TestStoredPrefixReachesDevice checks that blocks that the cores computed or that were loaded are
+// those that a device reads, and that blocks that a device computed can be stored.
+func TestStoredPrefixReachesDevice(t *testing.T) {
+	skipUnderRace(t) // race builds interpret device programs slowly
+	dir := t.TempDir()
+	prompts := []api.Request{{Prompt: tinyPrompt(1, 70), Keep: true}, {Prompt: tinyPrompt(2, 70), Keep: true}}
+	var want []answered
+	restarted(t, deviceOptions(t), func(e *Engine) {
+		for _, p := range prompts {
+			want = append(want, ask(t, e, p))
+		}
+	})
+	for round, phases := range [][]phase.Phase{nil, phase.All[:], {phase.Decode}, nil} {
+		o := withStore(t, deviceOptions(t), dir, nil)
+		if phases != nil {
+			dev := sim.New(sim.Config{})
+			t.Cleanup(func() { dev.Close() })
+			o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: phases,
+				Lost: func(err error) { t.Errorf("the device is lost: %v", err) }}
+		}
+		restarted(t, o, func(e *Engine) {
+			for i := range prompts[:min(len(prompts), 1+round)] { // the second one is computed on the device
+				if got := ask(t, e, prompts[i]); !slices.Equal(got.ids, want[i].ids) {
+					t.Errorf("round %d: prompt %d gives %v, want %v", round, i, got.ids, want[i].ids)
+				}
+			}
+			if n := e.Stats().Scheduler.LoadedTokens; n != []int64{0, 64, 128, 128}[round] {
+				t.Errorf("round %d: %d tokens were loaded", round, n)
+			}
+			flush(t, e)
+		})
 	}
 }

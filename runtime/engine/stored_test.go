@@ -114,14 +114,17 @@ func TestStoredPrefixSurvivesRestart(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
 		family, kv string
+		tp         int
 		rare       bool
-	}{{"llama", "f16", false}, {"gemma3", "q8_0", false}, {"qwen35", "f16", false}, {"llama", "q8_0", true},
-		{"lfm2", "q8_0", true}, {"gemma3", "f16", true}, {"llama4", "f16", true}, {"deepseek2", "f16", true}} {
+	}{{"llama", "f16", 1, false}, {"gemma3", "q8_0", 1, false}, {"qwen35", "f16", 1, false},
+		{"llama", "f16", 2, true}, {"llama", "q8_0", 1, true}, {"lfm2", "q8_0", 1, true}, {"gemma3", "f16", 1, true},
+		{"llama4", "f16", 1, true}, {"deepseek2", "f16", 1, true}} {
 		if c.rare && !*allStores {
 			continue
 		}
-		t.Run(c.family+" "+c.kv, func(t *testing.T) {
-			o := planned(t, familyFile(t, c.family, gguf.Q8_0), heuristic.Options{KV: c.kv, Threads: 1})
+		t.Run(fmt.Sprint(c.family, " ", c.kv, " on ", c.tp), func(t *testing.T) {
+			o := planned(t, familyFile(t, c.family, gguf.Q8_0), heuristic.Options{KV: c.kv, Threads: c.tp,
+				TP: c.tp})
 			shared := exactPrompt(1)[:330]
 			first := api.Request{Prompt: slices.Concat(shared, exactPrompt(2)[:70])}
 			next := api.Request{Prompt: slices.Concat(shared, exactPrompt(3)[:90])}

@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"math"
+
+	"sandwich/internal/portable"
 )
 
 // Llama3Rope is the rule by which Llama 3.1 extends its context: frequencies of waves longer than
@@ -17,7 +19,7 @@ type Llama3Rope struct {
 func (r Llama3Rope) factors(base float64, dim int) []float32 {
 	out := make([]float32, dim/2)
 	for i := range out {
-		wave := 2 * math.Pi * math.Pow(base, float64(2*i)/float64(dim))
+		wave := 2 * math.Pi * portable.Pow(base, float64(2*i)/float64(dim))
 		switch {
 		case wave < float64(r.Original)/r.High:
 			out[i] = 1
@@ -67,13 +69,13 @@ func (y *Yarn) check() error {
 func (y *Yarn) Gain() float64 { return y.Magnitude(1) / y.Magnitude(y.Log) }
 
 // Magnitude returns 1 + 0.1*by*ln(Factor).
-func (y *Yarn) Magnitude(by float64) float64 { return 1 + 0.1*by*math.Log(y.Factor) }
+func (y *Yarn) Magnitude(by float64) float64 { return 1 + float64(0.1*by*portable.Log(y.Factor)) }
 
 // ramp returns the weight of the original frequency of a pair, from 0 to 1; the rest is the divided
 // frequency.
 func (y *Yarn) ramp(pair, dim int, base float64) float64 {
 	turnsAt := func(turns float64) float64 { // index of the pair that rotates so often within the original context
-		return float64(dim) * math.Log(float64(y.Original)/(turns*2*math.Pi)) / (2 * math.Log(base))
+		return float64(dim) * portable.Log(float64(y.Original)/(turns*2*math.Pi)) / (2 * portable.Log(base))
 	}
 	low, high := max(0, math.Floor(turnsAt(y.Fast))), min(float64(dim-1), math.Ceil(turnsAt(y.Slow)))
 	return 1 - min(1, max(0, (float64(pair)-low)/max(0.001, high-low)))
@@ -91,13 +93,13 @@ func (r *Rope) Frequencies(context int) []float64 {
 	}
 	out := make([]float64, r.Dim/2)
 	for i := range out {
-		f := math.Pow(r.Base, -float64(2*i)/float64(r.Dim))
+		f := portable.Pow(r.Base, -float64(2*i)/float64(r.Dim))
 		if factors != nil {
 			f /= float64(factors.Data[i])
 		}
 		if r.Yarn != nil {
 			keep := r.Yarn.ramp(i, r.Dim, r.Base)
-			out[i] = f*keep + f/r.Yarn.Factor*(1-keep)
+			out[i] = float64(f*keep) + float64(f/r.Yarn.Factor*(1-keep))
 		} else {
 			out[i] = f * r.Scale
 		}

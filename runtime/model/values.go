@@ -1,6 +1,10 @@
 package model
 
-import "math"
+import (
+	"math"
+
+	"sandwich/internal/portable"
+)
 
 // Parameters of ops by which families differ. exec returns an error for unsupported ones when a
 // model is loaded.
@@ -41,7 +45,7 @@ type AttnTemperature struct {
 
 // At returns the factor at a position.
 func (t *AttnTemperature) At(pos int) float64 {
-	return 1 + t.Scale*math.Log(1+math.Floor((float64(pos)+t.Offset)/float64(t.Length)))
+	return 1 + float64(t.Scale*portable.Log(1+math.Floor((float64(pos)+t.Offset)/float64(t.Length))))
 }
 
 // Score identifies the function of a router's logits before experts are chosen.

@@ -104,6 +104,6 @@ func (c *Cache) compareJob(h *Hit, computed []kvcache.Key) {
 			_ = c.Store.Remove(c.name(kvcache.Piece{Store: store, Block: b}, h.keys)) // as far as it exists
 		}
 	}
-	c.Store.Warn("imported", fmt.Sprintf("an imported prefix of %d tokens has other values than this model computes; it "+
-		"was removed", h.compare*kvcache.BlockTokens))
+	c.Store.Warn("imported", fmt.Sprintf("an imported prefix of %d tokens has other values than this model "+
+		"computes; it was removed", h.compare*kvcache.BlockTokens))
 }

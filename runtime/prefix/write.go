@@ -14,6 +14,10 @@ const (
 	maxJobs = 16      // prefixes that wait; more are dropped
 	maxSeen = 1 << 16 // keys of each of the two generations of seen
 	maxEnds = 4       // ends of messages at which states are written, the last ones of a prefix
+
+	// gridBlocks is the distance of further positions at which states are written, in blocks. It is
+	// a multiple of the distance at which the cache keeps copies of states.
+	gridBlocks = 64
 )
 
 // job is a prefix to write or to compare.
@@ -93,7 +97,8 @@ func (c *Cache) writeJob(j *job, buf []byte) []byte {
 }
 
 // resumable returns what stores that do not keep all positions need to resume near the end of a
-// prefix and near the last ends of messages in it, as far as the cache or the disk has it.
+// prefix, near the last ends of messages in it and every gridBlocks blocks, as far as the cache or
+// the disk has it.
 func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
 	bounded := func(k kvcache.Kind) bool { return k.Most() != kvcache.All }
 	if !slices.ContainsFunc(c.Kinds, bounded) {
@@ -105,18 +110,23 @@ func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
 			wanted = append(wanted, n)
 		}
 	}
+	has := func(p kvcache.Piece) bool {
+		return c.Cached.Has(p.Store, &j.keys[p.Block]) || c.Store.Has(c.name(p, j.keys))
+	}
 	here := map[int]bool{}
 	for _, n := range wanted {
-		for ; n > 0 && !here[n]; n-- {
-			if c.bounded(n, func(p kvcache.Piece) bool {
-				return c.Cached.Has(p.Store, &j.keys[p.Block]) || c.Store.Has(c.name(p, j.keys))
-			}) {
-				here[n] = true
-				break
-			}
+		for n > 0 && !here[n] && !c.bounded(n, has) {
+			n--
 		}
+		here[n] = n > 0
 	}
-	for n := range here {
+	for n := gridBlocks; n < len(j.keys); n += gridBlocks {
+		here[n] = here[n] || c.bounded(n, has)
+	}
+	for n, found := range here {
+		if !found {
+			continue
+		}
 		for store, k := range c.Kinds {
 			if bounded(k) {
 				pieces = append(pieces, kvcache.Needed(k, store, n*kvcache.BlockTokens)...)

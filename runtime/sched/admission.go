@@ -183,7 +183,7 @@ func (s *Scheduler) queued(c Class) int {
 func (s *Scheduler) beginLoad(r *request) {
 	at := r.seq.Len()
 	n := min(r.stored, (r.known-1)/kvcache.BlockTokens*kvcache.BlockTokens)
-	if n <= at || n%kvcache.BlockTokens != 0 {
+	if !r.reuse || n <= at || n%kvcache.BlockTokens != 0 {
 		return
 	}
 	r.loading = true

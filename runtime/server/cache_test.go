@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,7 @@ func TestCacheHeader(t *testing.T) {
 		{api.Queue{Prompt: 6374, Diverged: 37}, "hit=0; prompt=6374; diverged=37"},
 		{api.Queue{Prompt: 130, Cached: 128, Diverged: -1}, "hit=128; prompt=130"},
 		{api.Queue{Prompt: 130, Cached: 64, Diverged: 0}, "hit=64; prompt=130; diverged=0"},
+		{api.Queue{Prompt: 400, Cached: 64, Stored: 320, Diverged: -1}, "hit=64; prompt=400; disk=320"},
 		{api.Queue{}, ""},
 	} {
 		for _, path := range []string{chatPath, messagesPath, responsesPath, "/api/chat"} {
@@ -78,5 +80,29 @@ func TestBillingBlock(t *testing.T) {
 		if said != c.said || !covers(warnings, c.warning) || strings.Contains(said, "cch") {
 			t.Errorf("%s: said %q, want %q; warnings %q, want %q", c.system, said, c.said, warnings, c.warning)
 		}
+	}
+}
+
+// keeper records whether prompts are to be stored.
+type keeper struct {
+	fake
+	keep []bool
+}
+
+func (k *keeper) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
+	k.keep = append(k.keep, r.Keep)
+	return k.fake.Generate(ctx, r, emit)
+}
+
+// TestCacheControlKeepsPrompts checks that a request with a field cache_control stores its prompt,
+// and that the word in a text does not.
+func TestCacheControlKeepsPrompts(t *testing.T) {
+	k := &keeper{fake: fake{words: []string{"a"}}}
+	s := New(k, Options{})
+	post(t, s, chatPath, `{"messages":[{"role":"user","content":"say \"cache_control\""}]}`)
+	post(t, s, messagesPath, `{"max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a",
+		"cache_control":{"type":"ephemeral"}}]}]}`)
+	if !slices.Equal(k.keep, []bool{false, true}) {
+		t.Errorf("prompts are stored: %v", k.keep)
 	}
 }

@@ -50,6 +50,10 @@ type Options struct {
 	Heartbeat     time.Duration // interval of keep-alive comments in a quiet stream; 10 s
 	Grace         time.Duration // for running answers at shutdown; 30 s
 
+	// StablePrefix moves lines of system prompts with the date or the time to the end of the last
+	// user message, so that prompts begin alike, and says so in a warning.
+	StablePrefix bool
+
 	Log        *slog.Logger // receives a line for each request, more at level Debug; nil: no log
 	LogDropped func() int64 // number of lines that Log or ErrorLog dropped, for /metrics; nil: unknown
 	ErrorLog   *log.Logger  // of net/http; nil: the standard logger
@@ -112,7 +116,7 @@ type route struct {
 func New(g generation.Generator, o Options) *Server {
 	o = o.withDefaults()
 	limits := generation.Limits{MaxBody: o.MaxBody, BodyBudget: o.BodyBudget, BodyTimeout: o.BodyTimeout,
-		Heartbeat: o.Heartbeat}
+		Heartbeat: o.Heartbeat, Stable: o.StablePrefix}
 	s := &Server{opts: o, run: generation.NewRunner(limits, o.Log)}
 	s.responses = responses.New(s.run)
 	s.SetKeys(o.APIKeys)

@@ -47,8 +47,8 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
 	options := engine.Options{RunnerOptions: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
 		Service: v.Service, Speculation: v.Speculation, Profile: s.Profile, Observe: v.Observe, Note: v.Note,
-		Displaced: v.Displaced, Occupancy: s.Occupancy, Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name},
-		Accelerator: s.Accelerator}
+		Displaced: v.Displaced, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
+		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name}}
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG
 	}

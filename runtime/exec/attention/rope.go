@@ -1,9 +1,9 @@
 package attention
 
 import (
-	"math"
 	"unsafe"
 
+	"sandwich/internal/portable"
 	"sandwich/microkernel"
 	"sandwich/runtime/model"
 )
@@ -59,7 +59,7 @@ func (l Ropes) Fill(a *Angles, row, pos int) {
 	for i := range l {
 		dst, half := unsafe.Slice(a.at(i, row), a.width), len(l[i].freq)
 		for k, f := range l[i].freq {
-			sin, cos := math.Sincos(float64(pos) * f)
+			sin, cos := portable.Sincos(float64(pos) * f)
 			dst[k], dst[half+k] = float32(l[i].gain*cos), float32(l[i].gain*sin)
 		}
 	}

@@ -1,9 +1,9 @@
 package moe
 
 import (
-	"math"
 	"unsafe"
 
+	"sandwich/internal/portable"
 	"sandwich/runtime/exec/gemm"
 	"sandwich/runtime/exec/internal/raw"
 	"sandwich/runtime/exec/tp"
@@ -108,7 +108,7 @@ func (r *Routes) beginSum(g *tp.Group, op *model.Op, row int, dst *float32, n in
 	}
 	if op.Gate != nil {
 		h := unsafe.Slice(g.Row(model.BufH, row), g.Shard.Model.Dims.Hidden)
-		g.Vec.Scale(dst, float32(1/(1+math.Exp(-dot(h, op.Gate.Data)))), n)
+		g.Vec.Scale(dst, float32(1/(1+portable.Exp(-dot(h, op.Gate.Data)))), n)
 	}
 }
 

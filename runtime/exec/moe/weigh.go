@@ -3,6 +3,7 @@ package moe
 import (
 	"math"
 
+	"sandwich/internal/portable"
 	"sandwich/microkernel"
 	"sandwich/runtime/model"
 )
@@ -37,7 +38,7 @@ const leastSum = 0x1p-14
 func (r *Routes) weighAll(vec *microkernel.Vec, row int, logits []float32, by *model.Router) {
 	if by.Score == model.Sigmoid {
 		for i, l := range logits {
-			logits[i] = float32(1 / (1 + math.Exp(-float64(l))))
+			logits[i] = float32(1 / (1 + portable.Exp(-float64(l))))
 		}
 	} else {
 		vec.SoftmaxBlock(&logits[0], len(logits), 1, len(logits), &r.all, 1, &r.top[row], &r.sum[row])

@@ -34,7 +34,7 @@ func text(t *testing.T, s *Store, seed uint64, n int) (tokens []int32) {
 }
 
 func TestPrefixes(t *testing.T) {
-	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}})
+	s := mustOpen(t, t.TempDir(), Options{})
 	tokens := text(t, s, 1, 3)
 	text(t, s, 2, 2)
 	list, err := s.Prefixes()
@@ -101,14 +101,14 @@ func exported(t *testing.T, s *Store) (manifest []byte, contents [][]byte) {
 // TestImport checks that a prefix keeps its content under another salt, and that content and
 // manifests that were changed are refused.
 func TestImport(t *testing.T) {
-	from := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}})
+	from := mustOpen(t, t.TempDir(), Options{})
 	tokens := text(t, from, 1, 3)
 	manifest, contents := exported(t, from)
 	m, err := ParseManifest(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, salt := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}}), kvcache.Salt{7}
+	to, salt := mustOpen(t, t.TempDir(), Options{}), kvcache.Salt{7}
 	for i := range m.Objects {
 		bad := bytes.Clone(contents[i])
 		bad[len(bad)/2] ^= 1

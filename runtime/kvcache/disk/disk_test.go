@@ -30,9 +30,14 @@ func block(text uint64, i, n int) (Info, []byte) {
 	return info, data
 }
 
+// mustOpen opens a store without a limit of its rate, which does not wait for the disk unless Files
+// is set.
 func mustOpen(t *testing.T, dir string, o Options) *Store {
 	t.Helper()
 	o.WriteRate = -1
+	if o.Files == nil {
+		o.Files = unsynced{HostFiles()}
+	}
 	s, err := Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +146,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	for what, damage := range cases {
 		warnings := 0
-		s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Warn: func(string) { warnings++ }})
+		s := mustOpen(t, t.TempDir(), Options{Warn: func(string) { warnings++ }})
 		name := mustWrite(t, s, info, data)
 		if err := damage(s.path(name)); err != nil {
 			t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 )
 
 // kills is the number of writers that `make kills` kills; other runs kill a few.
-var kills = flag.Int("kills", 4, "processes that TestKilledWriters kills while they write")
+var kills = flag.Int("kills", 2, "processes that TestKilledWriters kills while they write")
 
 // TestKilledWriters kills processes while they write: every object that exists afterwards is whole,
 // and no temporary file stays.
 func TestKilledWriters(t *testing.T) {
 	const size = 300_000
 	if dir := os.Getenv("SANDWICH_TEST_WRITER"); dir != "" {
-		s := mustOpen(t, dir, Options{})
+		s := mustOpen(t, dir, Options{Files: HostFiles()})
 		for i := 0; ; i++ {
 			info, data := block(uint64(os.Getpid()), i, size)
 			_ = s.Write(t.Context(), info, data)

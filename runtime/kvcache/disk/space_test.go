@@ -26,7 +26,7 @@ func (unsyncedFile) Sync() error { return nil }
 func TestEviction(t *testing.T) {
 	const size = 16 << 10 // of a file, with its header
 	now := time.Now().Add(-time.Hour)
-	o := Options{Files: unsynced{HostFiles()}, Bytes: 64 * size, Now: func() time.Time {
+	o := Options{Bytes: 64 * size, Now: func() time.Time {
 		now = now.Add(time.Second)
 		return now
 	}}
@@ -106,7 +106,7 @@ func (s *Store) total(t *testing.T) (total int64) {
 func TestClockJumps(t *testing.T) {
 	const size = 16 << 10
 	ahead := 1000 * time.Hour
-	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: 64 * size,
+	s := mustOpen(t, t.TempDir(), Options{Bytes: 64 * size,
 		Now: func() time.Time { return time.Now().Add(ahead) }})
 	for i := range 130 {
 		if i == 60 {
@@ -132,7 +132,7 @@ func TestClockJumps(t *testing.T) {
 func TestTwoStoresShareAFolder(t *testing.T) {
 	const size = 16 << 10
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 2))
-	o := Options{Files: unsynced{HostFiles()}, Bytes: 100 * size}
+	o := Options{Bytes: 100 * size}
 	stores := []*Store{mustOpen(t, dir, o), mustOpen(t, dir, o)}
 	shared := 0
 	for i := range 150 {
@@ -162,7 +162,7 @@ func TestHitRatio(t *testing.T) {
 	const size, limit, sessions = 8 << 10, 128, 50
 	rng := rand.New(rand.NewPCG(8, 8))
 	now := time.Now().Add(-24 * time.Hour)
-	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: limit * size,
+	s := mustOpen(t, t.TempDir(), Options{Bytes: limit * size,
 		Now: func() time.Time {
 			now = now.Add(time.Second)
 			return now

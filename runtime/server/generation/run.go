@@ -17,12 +17,13 @@ import (
 	"sandwich/runtime/server/request"
 )
 
-// Limits bounds the requests of a runner.
+// Limits bounds the requests of a runner and says how it reads them.
 type Limits struct {
 	MaxBody     int64         // maximum bytes of one body
 	BodyBudget  int64         // maximum bytes of all bodies in memory
 	BodyTimeout time.Duration // to receive a body, plus one second for each conntable.MinBodyRate bytes
 	Heartbeat   time.Duration // interval of keep-alive messages in a quiet stream
+	Stable      bool          // move volatile lines of system prompts (Options.StablePrefix of package server)
 }
 
 // Runner reads the requests of all APIs, runs them on a Generator and counts them. Its methods may
@@ -68,6 +69,9 @@ func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byt
 		c.Warnings = new(api.Warnings)
 	}
 	x.Warnings = c.Warnings
+	if s.Limits.Stable {
+		stabilize(c)
+	}
 	if fail = c.Classify(r.Header, x.KeyUrgency); fail != nil {
 		fail.Write(w)
 		return

@@ -19,6 +19,7 @@ type accessFlags struct {
 	origins []string
 	log     string
 	verbose bool
+	stable  bool
 }
 
 func (f *accessFlags) add(c *cobra.Command) {
@@ -29,6 +30,9 @@ func (f *accessFlags) add(c *cobra.Command) {
 	fs.StringArrayVar(&f.origins, "cors", nil,
 		"origin whose pages may use the server from a browser, such as http://localhost:3000; * allows any "+
 			"(may be repeated)")
+	fs.BoolVar(&f.stable, "stable-prefix", false,
+		"move lines of system prompts with the date or the time to the end of the last user message, so that prompts "+
+			"begin alike and their cached prefixes are used; a warning in the response says so")
 	fs.StringVar(&f.log, "log", "text", "format of the request log on stderr: text, json or off")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
 		"also log the parameters of each request (never its text), and requests of /health and /metrics")
@@ -74,6 +78,6 @@ func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
 	if l := o.Log; l != nil {
 		show.OnDrop(func(lines int64) { l.Warn("log lines were dropped, because stderr was not read", "lines", lines) })
 	}
-	o.LogDropped = show.DroppedLines
+	o.LogDropped, o.StablePrefix = show.DroppedLines, f.stable
 	return o
 }
