@@ -68,12 +68,12 @@ func read(s *Store, name Name, n int) ([]byte, Info, error) {
 
 func TestWriteAndRead(t *testing.T) {
 	dir := t.TempDir()
-	s := mustOpen(t, dir, Options{})
+	s := mustOpen(t, dir, Options{Files: HostFiles()})
 	for i, n := range []int{1, 100, 4096, 256 << 10, 256<<10 + 1, 700_001} {
 		info, data := block(1, i, n)
 		info.Public, info.Portable = i%2 == 0, i%3 == 0
 		name := mustWrite(t, s, info, data)
-		got, back, err := read(mustOpen(t, dir, Options{}), name, n)
+		got, back, err := read(mustOpen(t, dir, Options{Files: HostFiles()}), name, n)
 		if err != nil || !bytes.Equal(got, data) {
 			t.Fatalf("%d bytes: read back others, %v", n, err)
 		}
