@@ -43,7 +43,8 @@ func TestTuneDevice(t *testing.T) {
 			t.Skip("this machine is too busy to compare finalists in a second")
 		}
 		id, phases, optional := b.Plan.Device()
-		if len(phases) != c.placed || c.placed > 0 && (id != "sim:0" || !optional) || !strings.Contains(reasons, c.reason) {
+		if len(phases) != c.placed || c.placed > 0 && (id != "sim:0" || !optional) ||
+			!strings.Contains(reasons, c.reason) {
 			t.Errorf("%s: placement %+v; rejected:\n%s", c.name, b.Plan.Placement, reasons)
 		}
 		for _, p := range phases {

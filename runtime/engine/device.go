@@ -21,7 +21,7 @@ type DeviceOptions struct {
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
 	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
-	// lost, requests that have started fail with *LostDeviceError. Such a device divides no prompts.
+	// lost, requests that have started fail with *LostDeviceError. It divides no prompts.
 	Rounding bool
 	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
 	// device is slower.

@@ -137,7 +137,8 @@ func (m *meter) attend(rows, length, steps int) (float64, error) {
 			"kv": 4 * head * kvHeads * uint64(blocks), "tables": 4 * uint64(blocks), "sequences": 16},
 		map[string]any{"q_stride": stride, "out_stride": stride, "group": group, "head_words": head,
 			"block_words": head * kvHeads, "scale": float32(0.125)}, nil,
-		contents{"sequences", []uint32{0, uint32(rows), uint32(length - rows), 0}}, contents{"tables", ascending(blocks)})
+		contents{"sequences", []uint32{0, uint32(rows), uint32(length - rows), 0}},
+		contents{"tables", ascending(blocks)})
 }
 
 const blockPositions = 64 // of the KV cache
