@@ -28,7 +28,7 @@ func TestTuneDevice(t *testing.T) {
 	} {
 		dev := sim.New(c.config)
 		o := tiny(t)
-		o.Run.Budget = 1500 * time.Millisecond
+		o.Run.Budget = time.Second
 		o.Race.Device = finals.Device{ID: "sim:0", Device: dev}
 		b, err := Tune(t.Context(), o)
 		if err != nil {
