@@ -24,7 +24,9 @@ var submissions atomic.Int64
 
 type driver struct{}
 
-func (driver) List(context.Context) ([]device.Info, error) { return []device.Info{{Name: "timed"}}, nil }
+func (driver) List(context.Context) ([]device.Info, error) {
+	return []device.Info{{Name: "timed"}}, nil
+}
 
 func (driver) Open(context.Context, int) (device.Device, error) {
 	return sim.New(sim.Config{Mode: sim.Timed, Fault: func(device.Ticket) sim.Fault {
