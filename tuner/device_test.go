@@ -63,7 +63,8 @@ func TestBundleOfDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, phases, optional := b.Plan.Device()
-	if id != "sim:0" || !slices.Equal(phases, []phase.Phase{phase.Decode}) || !optional || len(b.Plan.Decode.Tables) == 0 {
+	want := []phase.Phase{phase.Decode}
+	if id != "sim:0" || !slices.Equal(phases, want) || !optional || len(b.Plan.Decode.Tables) == 0 {
 		t.Errorf("placement %+v", b.Plan.Placement)
 	}
 }

@@ -37,8 +37,8 @@ func (driver) Open(context.Context, int) (device.Device, error) {
 
 func init() { device.Register("timed", driver{}) }
 
-// TestTwoPlansOnDevice checks that the phases that a plan places on a device run there, and those of
-// the other plan on the cores, over one copy of the weights.
+// TestTwoPlansOnDevice checks that the phases that a plan places on a device run there, and those
+// of the other plan on the cores, over one copy of the weights.
 func TestTwoPlansOnDevice(t *testing.T) {
 	var data bytes.Buffer
 	c := model.Config{Name: "small", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
