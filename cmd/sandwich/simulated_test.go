@@ -9,8 +9,8 @@ import (
 	"sandwich/runtime/device/sim"
 )
 
-// simulated is a driver with three simulated devices. The second one cannot be opened, and the third
-// one reports an inexact class.
+// simulated is a driver with three simulated devices. The second one cannot be opened, and the
+// third one reports an inexact class.
 type simulated struct{}
 
 func (simulated) List(context.Context) ([]device.Info, error) {

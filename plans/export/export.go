@@ -74,6 +74,9 @@ func (e *export) lost() {
 	if e.b.Plan.TP() == 1 && e.b.Plan.Rounding() == "" {
 		e.note("lost: batch-invariant logits")
 	}
+	if text := e.b.Plan.PlacementText(); text != "" {
+		e.note("lost: %s", text)
+	}
 }
 
 // nodesOf returns the memory nodes of the ranks without duplicates, or nil if a rank is bound to no

@@ -80,8 +80,8 @@ func (d *Device) Check() error {
 	if len(d.Classes) > maxClasses {
 		return fmt.Errorf("device %.40s has %d classes, more than %d", d.ID, len(d.Classes), maxClasses)
 	}
-	for _, v := range []float64{float64(d.MemoryBytes), d.ReadBytesPerSecond, d.WriteBytesPerSecond, d.CopyBackBytesPerSecond,
-		d.LaunchSeconds, d.StepSeconds, d.CompileSeconds} {
+	for _, v := range []float64{float64(d.MemoryBytes), d.ReadBytesPerSecond, d.WriteBytesPerSecond,
+		d.CopyBackBytesPerSecond, d.LaunchSeconds, d.StepSeconds, d.CompileSeconds} {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 			return fmt.Errorf("device %.40s has the rate or size %v", d.ID, v)
 		}

@@ -80,3 +80,17 @@ func (e *InvalidError) Error() string {
 type UnavailableError struct{ Reason string }
 
 func (e *UnavailableError) Error() string { return e.Reason }
+
+// LostDeviceError ends a request that had started when a device was lost whose results differ from
+// those of the cores by rounding, so that the cores cannot continue it. A new request may succeed.
+type LostDeviceError struct {
+	Device string
+	Err    error
+}
+
+func (e *LostDeviceError) Error() string {
+	return fmt.Sprintf("device %s was lost, and the cores cannot continue a request with the rounding of the device: "+
+		"send it again: %v", e.Device, e.Err)
+}
+
+func (e *LostDeviceError) Unwrap() error { return e.Err }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/device"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
@@ -21,7 +22,7 @@ type DeviceOptions struct {
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
 	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
-	// lost, requests that have started fail with *LostDeviceError. Such a device divides no prompts.
+	// lost, requests that have started fail with *api.LostDeviceError. It divides no prompts.
 	Rounding bool
 	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
 	// device is slower.
@@ -323,7 +324,7 @@ func (l *lanes) lose(err error) {
 	for _, j := range l.jobs {
 		j.resumeAt = 0 // activations of halted forwards are lost
 		if !exact && !stopped && !j.started.IsZero() {
-			l.abandon(j, &LostDeviceError{Device: l.name, Err: err})
+			l.abandon(j, &api.LostDeviceError{Device: l.name, Err: err})
 		}
 	}
 	l.mu.Unlock()

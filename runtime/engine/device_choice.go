@@ -161,17 +161,3 @@ func (a *Accelerator) Close() {
 		closeDevice(a.on)
 	}
 }
-
-// LostDeviceError ends a request that had started when a device was lost whose results differ from
-// those of the cores by rounding, so that the cores cannot continue it.
-type LostDeviceError struct {
-	Device string
-	Err    error
-}
-
-func (e *LostDeviceError) Error() string {
-	return fmt.Sprintf("device %s was lost, and the cores cannot continue a request with the rounding of the device: "+
-		"send it again: %v", e.Device, e.Err)
-}
-
-func (e *LostDeviceError) Unwrap() error { return e.Err }

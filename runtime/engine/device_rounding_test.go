@@ -62,7 +62,7 @@ func TestDeviceRounding(t *testing.T) {
 		_, err := e.Generate(t.Context(), list[2], func(api.Token) error { return nil })
 		second <- err
 	}()
-	var lost *LostDeviceError
+	var lost *api.LostDeviceError
 	if err := <-first; !errors.As(err, &lost) || lost.Device != "sim:0" || !errors.Is(err, device.ErrLost) {
 		t.Errorf("the request that had started: %v", err)
 	}

@@ -13,12 +13,16 @@ import (
 	"sandwich/runtime/model"
 )
 
-const unboundedOps = 64 // ops of a segment without a bound
+// Limits of a segment without a bound. Drivers give up on submissions that take several seconds.
+const (
+	unboundedOps   = 64
+	longestSegment = time.Second // by prediction
+)
 
 // Forward runs a batch from op `from` on and returns the next op: the number of ops when it is
 // done, less when the gate halted it. To resume, call it with the same batch, set and op; other
-// forwards may run on other sets in between. A segment takes at most the bound by prediction (0: no
-// bound), and at most two are in flight, so a forward halts within two segments. The gate may be
+// forwards may run on other sets in between. A segment takes at most the bound by prediction (0: a
+// second), and at most two are in flight, so a forward halts within two segments. The gate may be
 // nil.
 //
 // Keys and values of a segment are in the cores' cache when the gate is asked about it. An error
@@ -239,12 +243,13 @@ func (f *forward) segmentEnd(from int) int {
 			}
 		}
 	}
-	if f.bound <= 0 {
-		return end
+	bound := f.bound
+	if bound <= 0 {
+		bound = longestSegment
 	}
 	to := from + 1
 	for to < end {
-		if t := f.times.predict(from, to+1, f.batch.Rows()); t == 0 || t > f.bound {
+		if t := f.times.predict(from, to+1, f.batch.Rows()); t == 0 || t > bound {
 			break
 		}
 		to++

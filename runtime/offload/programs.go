@@ -1,28 +1,13 @@
 package offload
 
 import (
+	"context"
 	"errors"
-	"math"
+	"sync"
+	"time"
 
-	"sandwich/microkernel"
-	"sandwich/microkernel/devgen"
-	"sandwich/microkernel/devgen/kernels"
 	"sandwich/runtime/device"
 )
-
-// description is a comparable description of a kernel, such as kernels.GEMM.
-type description interface {
-	Kernel() (*devgen.Kernel, error)
-}
-
-// The kernels without properties.
-type (
-	addRows    struct{}
-	gatherRows struct{}
-)
-
-func (addRows) Kernel() (*devgen.Kernel, error)    { return kernels.AddRows() }
-func (gatherRows) Kernel() (*devgen.Kernel, error) { return kernels.GatherRows() }
 
 // programs compiles and verifies kernels when they are first used. It is not safe for concurrent
 // use.
@@ -60,20 +45,52 @@ func (p *programs) free() (err error) {
 	return err
 }
 
-// quantization describes the kernel that quantizes rows for a path.
-func quantization(path microkernel.Compute) description { return kernels.Norm{Path: path} }
+// verified has the kernels that were verified in this process, by device and driver, and whether
+// they are exact. Their results do not change.
+var verified sync.Map // of bool by verifiedKey
 
-// bindings and pushes are the arguments of a launch by the names that the kernel gives them. A
-// kernel need not have all of them.
-type (
-	bindings map[string]device.Slice
-	pushes   map[string]any // int or float32
+type verifiedKey struct {
+	name, api, driver, kernel string
+	matrixUnit, rounding      bool
+}
+
+// Limits of a verification.
+const (
+	verifyTimeout = time.Minute
+	mostDistance  = 1e-2 // of results that differ by rounding
 )
 
-// word returns the bits of a push word.
-func word(x any) uint32 {
-	if f, ok := x.(float32); ok {
-		return math.Float32bits(f)
+// verify runs a tile of a kernel on the device and in Go. It returns an error that names the kernel
+// if the results differ, unless they may differ by rounding and are close.
+func (p *programs) verify(d description, program device.Program) error {
+	i, k := p.dev.Info(), program.Kernel()
+	if i.Simulated {
+		return nil
 	}
-	return uint32(x.(int))
+	key := verifiedKey{i.Name, i.API, i.Driver, k.Name, i.MatrixUnit, p.rounding}
+	if exact, ok := verified.Load(key); ok {
+		p.inexact = p.inexact || !exact.(bool)
+		return nil
+	}
+	s, err := sampleOf(d, k)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
+	defer cancel()
+	err = device.VerifyProgram(ctx, p.dev, program, s.groups, s.buffers, s.push)
+	var m *device.Mismatch
+	if errors.As(err, &m) {
+		switch {
+		case !p.rounding:
+			return unsupported("%s: arithmetic that is not exact (%v)", i.Name, err)
+		case m.Distance > mostDistance:
+			return unsupported("%s: wrong results (%v)", i.Name, err)
+		}
+		p.inexact, err = true, nil
+	}
+	if err == nil {
+		verified.Store(key, m == nil)
+	}
+	return err
 }

@@ -54,7 +54,8 @@ func TestKernelSelfTest(t *testing.T) {
 		{"rounded attention", sim.Config{After: changed("attention", 1)}, false, false,
 			"not exact (kernel attention_32"},
 		{"permitted rounding", sim.Config{After: changed("attention", 1)}, true, false, ""},
-		{"wrong results", sim.Config{After: changed("attention", 0x7F)}, true, false, "wrong results (kernel attention_32"},
+		{"wrong results", sim.Config{After: changed("attention", 0x7F)}, true, false,
+			"wrong results (kernel attention_32"},
 		{"inexact class", sim.Config{Inexact: 1 << device.Division}, false, false, "not exact (division)"},
 		{"permitted class", sim.Config{Inexact: 1 << device.Division}, true, false, ""},
 	} {

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -169,6 +170,7 @@ func TestGeneratorErrors(t *testing.T) {
 	}{
 		{&api.QueueFullError{RetryAfter: 2500 * time.Millisecond}, 429, `"code":"queue_full"`, "3"},
 		{&api.UnavailableError{Reason: "every PU is gone"}, 503, `"message":"every PU is gone"`, "10"},
+		{&api.LostDeviceError{Device: "cuda:0", Err: io.EOF}, 503, `"message":"device cuda:0 was lost, and the cores`, "1"},
 		{&api.QueueFullError{}, 429, `rate_limit_error`, "1"},
 		{fmt.Errorf("engine: %w", &api.TooLongError{PromptTokens: 5000, MaxTokens: 10, Context: 4096}), 400,
 			"prompt is too long: 5000 tokens > 4096 maximum (context_length_exceeded)", ""},

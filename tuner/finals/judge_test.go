@@ -107,3 +107,42 @@ func lapsOf(seconds []float64) (s race.Standing) {
 	}
 	return s
 }
+
+// TestJudgeDevice checks that a device wins the phases in which it is faster, that the cores keep
+// their fastest tables for these phases, and that another partition for a device must be worth the
+// change of bits.
+func TestJudgeDevice(t *testing.T) {
+	laps := func(prefill, decode float64) (s race.Standing) {
+		for i, x := range []float64{1, 1.01, 0.99, 1, 1, 1} {
+			s.Laps = append(s.Laps, race.Lap{Round: i, Seconds: []float64{x * prefill, x * decode}})
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name            string
+		prefill, decode float64 // seconds of the device; the default takes 1, the tuned arm 0.8
+		other           bool    // the arm is of another partition
+		want            [phase.Count]bool
+	}{
+		{"faster in prompts", 0.1, 2, false, [phase.Count]bool{true, false}},
+		{"faster in both", 0.1, 0.5, false, [phase.Count]bool{true, true}},
+		{"slower than the tuned arm", 0.9, 0.9, false, [phase.Count]bool{}},
+		{"other paths, much faster", 0.1, 0.5, true, [phase.Count]bool{true, true}},
+		{"other paths, hardly faster", 0.78, 0.78, true, [phase.Count]bool{}},
+	} {
+		r := raced(laps(1, 1), laps(1.01, 1.01), laps(0.8, 0.8), laps(c.prefill, c.decode))
+		a := r.Arms[3]
+		a.Name, a.OnDevice = plans.DeviceArm("sim:0"), [phase.Count]bool{true, true}
+		if !c.other {
+			a.On = r.Home
+		}
+		won := judge(r, false)
+		for _, ph := range phase.All {
+			if w := won.Phases[ph]; w.OnDevice != c.want[ph] || !w.Measured {
+				t.Errorf("%s: %s is on the device: %v", c.name, ph, w.OnDevice)
+			} else if wantPU := map[bool]int{false: 7, true: 8}[c.other && c.want[ph]]; w.Phase.PUs[0] != wantPU {
+				t.Errorf("%s: the cores run %s on PUs %v, want %d", c.name, ph, w.Phase.PUs, wantPU)
+			}
+		}
+	}
+}

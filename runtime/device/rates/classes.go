@@ -47,11 +47,14 @@ func (m *meter) product(p Product) (c devrates.Class, err error) {
 			return c, err
 		}
 	}
-	memory, err := m.multiply(p, s, 1, manySteps)
+	memory, err := many(manySteps, func(steps int) (float64, error) { return m.multiply(p, s, 1, steps) })
 	if err != nil {
 		return c, err
 	}
-	if c.LeastSeconds, err = m.multiply(p, shape{64, 256}, 1, leastSteps); err != nil {
+	c.LeastSeconds, err = many(leastSteps, func(steps int) (float64, error) {
+		return m.multiply(p, shape{64, 256}, 1, steps)
+	})
+	if err != nil {
 		return c, err
 	}
 	flop, bytes := ProductWork(p, 1, s.n, s.k)
@@ -59,6 +62,15 @@ func (m *meter) product(p Product) (c devrates.Class, err error) {
 	flop, bytes = ProductWork(p, manyRows, s.n, s.k)
 	c.ComputeIntensity, c.FLOPPerSecond = flop/bytes, flop/compute
 	return c, nil
+}
+
+// many measures the time of a launch by few launches, and by more if they take little time.
+func many(steps int, of func(steps int) (float64, error)) (float64, error) {
+	took, err := of(fewSteps)
+	if err != nil || took*float64(steps) > longest {
+		return took, err
+	}
+	return of(steps)
 }
 
 // ProductWork returns the FLOP of a product and the bytes that it moves.
@@ -116,7 +128,8 @@ func (m *meter) attention() (c devrates.Class, err error) {
 	if err != nil {
 		return c, err
 	}
-	if c.LeastSeconds, err = m.attend(1, 1, leastSteps); err != nil {
+	c.LeastSeconds, err = many(leastSteps, func(steps int) (float64, error) { return m.attend(1, 1, steps) })
+	if err != nil {
 		return c, err
 	}
 	flop, bytes := AttentionWork(1, positions, kvHeads*group, kvHeads, headDim)
@@ -137,7 +150,8 @@ func (m *meter) attend(rows, length, steps int) (float64, error) {
 			"kv": 4 * head * kvHeads * uint64(blocks), "tables": 4 * uint64(blocks), "sequences": 16},
 		map[string]any{"q_stride": stride, "out_stride": stride, "group": group, "head_words": head,
 			"block_words": head * kvHeads, "scale": float32(0.125)}, nil,
-		contents{"sequences", []uint32{0, uint32(rows), uint32(length - rows), 0}}, contents{"tables", ascending(blocks)})
+		contents{"sequences", []uint32{0, uint32(rows), uint32(length - rows), 0}},
+		contents{"tables", ascending(blocks)})
 }
 
 const blockPositions = 64 // of the KV cache
@@ -160,16 +174,17 @@ func RowsWork(rows, n int) (flop, bytes float64) {
 
 // rows measures norms: of many rows, which determine both rates, and of one.
 func (m *meter) rows() (c devrates.Class, err error) {
-	many, err := m.normalize(manyRows, fewSteps)
+	took, err := m.normalize(manyRows, fewSteps)
 	if err != nil {
 		return c, err
 	}
-	if c.LeastSeconds, err = m.normalize(1, leastSteps); err != nil {
+	c.LeastSeconds, err = many(leastSteps, func(steps int) (float64, error) { return m.normalize(1, steps) })
+	if err != nil {
 		return c, err
 	}
 	flop, bytes := RowsWork(manyRows, width)
-	c.MemoryIntensity, c.BytesPerSecond = flop/bytes, bytes/many
-	c.ComputeIntensity, c.FLOPPerSecond = flop/bytes, flop/many
+	c.MemoryIntensity, c.BytesPerSecond = flop/bytes, bytes/took
+	c.ComputeIntensity, c.FLOPPerSecond = flop/bytes, flop/took
 	return c, nil
 }
 

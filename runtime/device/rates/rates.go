@@ -107,23 +107,33 @@ func (m *meter) seconds(launches ...device.Launch) (float64, error) {
 	return took.Seconds() / float64(len(launches)), err
 }
 
-const repetitions = 3 // of which the fastest counts
+const repetitions = 3 // of which the fastest counts, after one that warms up
 
-// enough ends the repetitions of slow devices.
-const enough = 100 * time.Millisecond
+// Limits of slow devices: the first run counts if it takes as long as tooLong, and further runs end
+// after enough.
+const (
+	tooLong = time.Second
+	enough  = 100 * time.Millisecond
+)
 
 // fastest returns the shortest of a few durations of f, at least a nanosecond.
 func fastest(f func() error) (time.Duration, error) {
-	best := time.Duration(1<<63 - 1)
-	for sum := time.Duration(0); ; {
+	var best, sum time.Duration
+	for i := range repetitions + 1 {
 		began := time.Now()
 		if err := f(); err != nil {
 			return 0, err
 		}
 		took := max(1, time.Since(began))
-		best, sum = min(best, took), sum+took
-		if sum > repetitions*best || sum > enough {
-			return best, nil
+		if i == 0 && took < tooLong {
+			continue
+		}
+		if best == 0 || took < best {
+			best = took
+		}
+		if sum += took; sum > enough {
+			break
 		}
 	}
+	return best, nil
 }

@@ -76,6 +76,7 @@ func From(err error, chat bool) *Error {
 		long    *api.TooLongError
 		refused *api.InvalidError
 		away    *api.UnavailableError
+		lost    *api.LostDeviceError
 	)
 	switch {
 	case errors.As(err, &own):
@@ -104,6 +105,10 @@ func From(err error, chat bool) *Error {
 	case errors.As(err, &away):
 		e := New(http.StatusServiceUnavailable, TypeServer, "unavailable", "%s", away.Reason)
 		e.RetryAfter = 10
+		return e
+	case errors.As(err, &lost):
+		e := New(http.StatusServiceUnavailable, TypeServer, "device_lost", "%s", lost.Error())
+		e.RetryAfter = 1
 		return e
 	case errors.Is(err, api.ErrClosed):
 		return New(http.StatusServiceUnavailable, TypeServer, "shutting_down", "%s", api.ErrClosed.Error())

@@ -12,11 +12,13 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
+	"sandwich/runtime/device"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
@@ -50,6 +52,9 @@ type TwoPlans struct {
 	copies []*exec.Assembly
 	pools  []*exec.Workers
 	times  map[gate.Case]int // forwards per sample
+
+	devices  map[string]device.Device           // by ID
+	onDevice map[*exec.Assembly]*offload.Runner // copies on the device of a plan
 }
 
 // onePlan is a plan compiled over an assembly.
@@ -58,6 +63,9 @@ type onePlan struct {
 	on     *exec.Assembly
 	phases [phase.Count]*exec.Executor
 	active [phase.Count][]int
+
+	onDevice *offload.Runner   // of the assembly; nil: none
+	placed   [phase.Count]bool // the phases that the device runs
 }
 
 // OpenTwoPlans loads the model once for both plans, or twice if they cannot share one copy of the
@@ -71,7 +79,8 @@ func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 		}
 		blocks = max(blocks, n)
 	}
-	t = &TwoPlans{times: map[gate.Case]int{}}
+	t = &TwoPlans{times: map[gate.Case]int{}, devices: map[string]device.Device{},
+		onDevice: map[*exec.Assembly]*offload.Runner{}}
 	defer func() {
 		if err != nil {
 			t.Close()
@@ -93,8 +102,66 @@ func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 		if err := t.sides[i].compile(p, t.copies[min(i, len(t.copies)-1)]); err != nil {
 			return t, err
 		}
+		if err := t.place(ctx, &t.sides[i], rows); err != nil {
+			return t, err
+		}
+	}
+	for i := range t.sides {
+		t.sides[i].onDevice = t.onDevice[t.sides[i].on]
 	}
 	return t, nil
+}
+
+// place copies the model to the device of a plan, if it has one. If the device cannot be used and
+// the plan allows it, the cores run its phases.
+func (t *TwoPlans) place(ctx context.Context, s *onePlan, logitRows int) error {
+	id, phases, optional := s.plan.Device()
+	if id == "" {
+		return nil
+	}
+	if err := t.offload(ctx, id, s.on, logitRows); err != nil {
+		if optional {
+			return nil
+		}
+		return err
+	}
+	for _, p := range phases {
+		s.placed[p] = true
+	}
+	return nil
+}
+
+// offload copies an assembly to a device.
+func (t *TwoPlans) offload(ctx context.Context, id string, a *exec.Assembly, logitRows int) (err error) {
+	d := t.devices[id]
+	if d == nil {
+		if d, err = device.Open(ctx, id); err != nil {
+			return err
+		}
+		t.devices[id] = d
+	}
+	if t.onDevice[a] != nil {
+		return nil
+	}
+	r, err := offload.Open(offload.Options{Device: d, Assembly: a, Rows: a.Rows(), LogitRows: logitRows, Sets: 1,
+		Context: a.Blocks * kvcache.BlockTokens})
+	if err == nil {
+		t.onDevice[a] = r
+	}
+	return err
+}
+
+// forward runs a batch on the device or on the cores, as the plan says.
+func (s *onePlan) forward(ctx context.Context, l *pool.Leader, p phase.Phase, b *kvcache.Batch) (err error) {
+	if s.placed[p] {
+		_, err = s.onDevice.Forward(ctx, 0, b, 0, 0, nil)
+		return err
+	}
+	if s.onDevice != nil {
+		s.onDevice.CoresWrite(b)
+	}
+	_, err = s.phases[p].Run(l, b, 0, nil)
+	return err
 }
 
 // shareAssembly reports whether one assembly can run both plans with the same weights, cache and
@@ -174,6 +241,12 @@ func (t *TwoPlans) Close() {
 				e.Close()
 			}
 		}
+	}
+	for _, r := range t.onDevice {
+		_ = r.Close() // the driver's process ends with the device
+	}
+	for _, d := range t.devices {
+		_ = d.Close()
 	}
 	for _, a := range t.copies {
 		a.Close()
@@ -255,7 +328,7 @@ func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (too
 			}
 			cache.Cover(seq, pos+rows)
 			b.AddSpan(seq, kvcache.Span{Rows: rows, Pos: pos})
-			if _, err := s.phases[phase.Prefill].Run(l, &b, 0, nil); err != nil {
+			if err := s.forward(ctx, l, phase.Prefill, &b); err != nil {
 				return 0, err
 			}
 			cache.Advance(seq, rows)
@@ -284,7 +357,7 @@ func (s *onePlan) step(ctx context.Context, l *pool.Leader, n, times int) (time.
 		if err := context.Cause(ctx); err != nil {
 			return 0, err
 		}
-		if _, err := s.phases[phase.Decode].Run(l, &b, 0, nil); err != nil {
+		if err := s.forward(ctx, l, phase.Decode, &b); err != nil {
 			return 0, err
 		}
 	}

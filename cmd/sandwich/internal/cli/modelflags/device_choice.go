@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/internal/num"
+	"sandwich/plans"
 	"sandwich/plans/evidence"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
@@ -200,7 +202,7 @@ func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s
 	var rate [phase.Count]float64
 	for i, p := range phase.All {
 		if c.Bundle != nil {
-			rate[p] = tunedRate(&c.Bundle.Evidence, p, tests[i].Name)
+			rate[p] = tunedRate(&c.Bundle.Evidence, p)
 		}
 		if rate[p] > 0 {
 			continue
@@ -219,15 +221,34 @@ func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s
 	return s, nil
 }
 
-// tunedRate returns the median rate of the arm that entered the plan, 0 if it was not measured.
-func tunedRate(e *evidence.Evidence, p phase.Phase, test string) float64 {
+// tunedRate returns the median rate of the best arm of the cores in the race of a phase: in the
+// longest prompt, or in decode steps of one sequence. It returns 0 if there is none, or if the race
+// ran a part of the model.
+func tunedRate(e *evidence.Evidence, p phase.Phase) (rate float64) {
 	places, _ := e.Places(p.String())
-	if len(places) == 0 {
-		return 0
-	}
-	i := slices.IndexFunc(places[0].Tests, func(a evidence.Arm) bool { return a.Test == test && len(a.Samples) > 0 })
+	i := slices.IndexFunc(places, func(x evidence.Place) bool { return !plans.IsDeviceArm(x.Arm) })
 	if i < 0 {
 		return 0
 	}
-	return num.Median(places[0].Tests[i].Samples)
+	most := 0
+	for _, a := range places[i].Tests {
+		var n int
+		switch {
+		case len(a.Samples) == 0 || strings.Contains(a.Test, ","):
+			continue
+		case p == phase.Decode:
+			if a.Test != "tg batch 1" && !strings.HasPrefix(a.Test, "tg64") {
+				continue
+			}
+			n = 1
+		default:
+			if _, err := fmt.Sscanf(a.Test, "pp%d", &n); err != nil {
+				continue
+			}
+		}
+		if n > most {
+			most, rate = n, num.Median(a.Samples)
+		}
+	}
+	return rate
 }

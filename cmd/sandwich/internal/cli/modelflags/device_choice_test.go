@@ -115,3 +115,28 @@ func TestPredicted(t *testing.T) {
 		t.Errorf("a device without rates of products: %v", err)
 	}
 }
+
+// TestTunedRate checks which figure of a plan's evidence counts for the cores.
+func TestTunedRate(t *testing.T) {
+	arm := func(name, test string, rate float64) evidence.Arm {
+		return evidence.Arm{Name: name, Test: test, Unit: "tokens/s", Samples: []float64{rate, rate, rate}}
+	}
+	for _, c := range []struct {
+		name            string
+		list            []evidence.Arm
+		prefill, decode float64
+	}{
+		{"none", nil, 0, 0},
+		{"a race", []evidence.Arm{arm("prefill, default", "pp64", 10), arm("prefill, default", "pp512", 20),
+			arm("prefill, winner: tuned", "pp64", 30), arm("prefill, winner: tuned", "pp512", 40),
+			arm("decode, winner: default", "tg batch 1", 5), arm("decode, winner: default", "tg batch 4", 9)}, 40, 5},
+		{"a device won", []evidence.Arm{arm("prefill, default", "pp512", 20), arm("prefill, tuned", "pp512", 25),
+			arm("prefill, winner: on device x:0", "pp512", 90)}, 25, 0},
+		{"a part of the model", []evidence.Arm{arm("prefill, winner: default", "pp512, 4 of 32 layers", 20)}, 0, 0},
+	} {
+		e := &evidence.Evidence{Finalists: c.list}
+		if p, d := tunedRate(e, phase.Prefill), tunedRate(e, phase.Decode); p != c.prefill || d != c.decode {
+			t.Errorf("%s: %v and %v, want %v and %v", c.name, p, d, c.prefill, c.decode)
+		}
+	}
+}

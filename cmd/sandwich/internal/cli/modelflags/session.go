@@ -4,6 +4,7 @@ package modelflags
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -141,8 +142,11 @@ func (f *Flags) Load() (*session.Session, error) {
 
 // Check rejects values out of range.
 func (f *Flags) Check() error {
-	if _, err := f.phases(); err != nil {
+	switch phases, err := f.phases(); {
+	case err != nil:
 		return exit.Usage(err)
+	case phases != nil && !f.usesDevice():
+		return exit.Usage(errors.New("--device-phases needs a device; give --device auto or an ID too"))
 	}
 	switch {
 	case f.Threads < 0:

@@ -36,6 +36,9 @@ func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *Check
 	if err != nil {
 		return nil, err
 	}
+	if len(a.Plan.Placement)+len(b.Plan.Placement) > 0 {
+		host.Devices = machine.ListDevices(ctx)
+	}
 	for _, side := range []*bundle.Bundle{a, b} {
 		if err := side.Plan.CheckHost(host); err != nil {
 			return nil, exit.Plan(err)

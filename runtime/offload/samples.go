@@ -1,71 +1,16 @@
 package offload
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
-	"time"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/kernels"
-	"sandwich/runtime/device"
 	"sandwich/runtime/kvcache"
 )
-
-// verified has the kernels that were verified in this process, by device and driver, and whether
-// they are exact. Their results do not change.
-var verified sync.Map // of bool by verifiedKey
-
-type verifiedKey struct {
-	name, api, driver, kernel string
-	matrixUnit, rounding      bool
-}
-
-// Limits of a verification.
-const (
-	verifyTimeout = time.Minute
-	mostDistance  = 1e-2 // of results that differ by rounding
-)
-
-// verify runs a tile of a kernel on the device and in Go. It returns an error that names the kernel
-// if the results differ, unless they may differ by rounding and are close.
-func (p *programs) verify(d description, program device.Program) error {
-	i, k := p.dev.Info(), program.Kernel()
-	key := verifiedKey{i.Name, i.API, i.Driver, k.Name, i.MatrixUnit, p.rounding}
-	if i.Simulated {
-		return nil
-	}
-	if exact, ok := verified.Load(key); ok {
-		p.inexact = p.inexact || !exact.(bool)
-		return nil
-	}
-	s, err := sampleOf(d, k)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
-	defer cancel()
-	err = device.VerifyProgram(ctx, p.dev, program, s.groups, s.buffers, s.push)
-	var m *device.Mismatch
-	if errors.As(err, &m) {
-		switch {
-		case !p.rounding:
-			return unsupported("%s: arithmetic that is not exact (%v)", i.Name, err)
-		case m.Distance > mostDistance:
-			return unsupported("%s: wrong results (%v)", i.Name, err)
-		}
-		p.inexact, err = true, nil
-	}
-	if err == nil {
-		verified.Store(key, m == nil)
-	}
-	return err
-}
 
 // sample is a launch of a tile with inputs.
 type sample struct {

@@ -1,0 +1,70 @@
+package tuner
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/evidence"
+	"sandwich/runtime/device/sim"
+	"sandwich/runtime/phase"
+	"sandwich/tuner/finals"
+)
+
+// TestTuneDevice checks that the plan places exactly the phases whose race a device won, and that
+// the evidence has a device that won none.
+func TestTuneDevice(t *testing.T) {
+	dev := sim.New(sim.Config{Mode: sim.Timed})
+	defer dev.Close()
+	o := tiny(t)
+	o.Run.Budget = time.Second
+	o.Race.Device = finals.Device{ID: "sim:0", Device: dev}
+	b, err := Tune(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := slices.ContainsFunc(b.Evidence.Rejected, func(r evidence.Rejected) bool {
+		return strings.Contains(r.Candidate, "sim:0") || strings.Contains(r.Reason, "the default stays")
+	})
+	_, phases, _ := b.Plan.Device()
+	for _, p := range phase.All {
+		places, _ := b.Evidence.Places(p.String())
+		won := len(places) > 0 && plans.IsDeviceArm(places[0].Arm)
+		if placed := slices.Contains(phases, p); placed != won {
+			t.Errorf("%s is on a device: %v; the race: %+v", p, placed, places)
+		}
+		known = known || slices.ContainsFunc(places, func(x evidence.Place) bool { return plans.IsDeviceArm(x.Arm) })
+	}
+	if !known {
+		t.Errorf("the evidence lacks the device: %+v", b.Evidence)
+	}
+}
+
+// TestBundleOfDevice checks that a plan of which a device won a phase places it there, lets the
+// cores take its place, and has tables for them.
+func TestBundleOfDevice(t *testing.T) {
+	o := tiny(t)
+	o.Subject.Plan.Attend = "f32"
+	o.Race.Device.ID = "sim:0"
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	u, err := start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.close()
+	out := outcome{result: finals.Default(u.loader.Home())}
+	out.result.Phases[phase.Decode].OnDevice = true
+	b, err := u.bundle(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, phases, optional := b.Plan.Device()
+	want := []phase.Phase{phase.Decode}
+	if id != "sim:0" || !slices.Equal(phases, want) || !optional || len(b.Plan.Decode.Tables) == 0 {
+		t.Errorf("placement %+v", b.Plan.Placement)
+	}
+}

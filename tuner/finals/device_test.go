@@ -1,0 +1,80 @@
+package finals
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/plans"
+	"sandwich/plans/heuristic"
+	"sandwich/profiles"
+	"sandwich/runtime/device/sim"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/runtime/model/synth"
+	"sandwich/runtime/phase"
+	"sandwich/tuner/partition"
+	"sandwich/tuner/ranking"
+	"sandwich/tuner/run"
+)
+
+// TestRaceRejectsDevices checks that devices which cannot run the model, or are much slower, leave
+// the race before it begins, with the reason, and that the cores keep their phases.
+func TestRaceRejectsDevices(t *testing.T) {
+	host, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
+		Dims: model.Dims{Hidden: 32, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: 384, Context: 256}}
+	s := &partition.Subject{Profile: host, Config: &c, Type: synth.Uniform(gguf.F32),
+		Plan: heuristic.Options{SeqMax: 32, BatchMax: 1, Attend: "f32", Threads: 1}}
+	shape, err := s.Shape()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := func(*devgen.Kernel, [3]int, []uint32) time.Duration { return 2 * time.Millisecond }
+	for _, x := range []struct {
+		name   string
+		config sim.Config
+		want   string // among the reasons
+	}{
+		{"refuses", sim.Config{Mode: sim.Timed, Refuse: func(*devgen.Kernel) error { return errors.New("no") }},
+			"the device refuses the kernel: no"},
+		{"little memory", sim.Config{Mode: sim.Timed, MemoryBytes: 1 << 12}, "too little memory"},
+		{"slow", sim.Config{Mode: sim.Timed, KernelDuration: slow}, "times as long as the default plan in one sample"},
+	} {
+		dev := sim.New(x.config)
+		r := run.New(run.Options{Budget: 600 * time.Millisecond, Seed: 1})
+		l, err := partition.NewLoader(r, s, shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := l.Home()
+		if err := l.Open(t.Context(), home); err != nil {
+			t.Fatal(err)
+		}
+		e := Entry{Partition: home}
+		for _, ph := range phase.All {
+			e.Sets[ph] = []ranking.ActiveSet{{Name: "default", PUs: home.Phase(ph).PUs}}
+			e.Tables[ph] = [][]plans.Table{home.Phase(ph).Tables}
+		}
+		won, err := Race(t.Context(), Input{Run: r, Loader: l, Ranking: &ranking.Ranking{}, Entries: []Entry{e},
+			TopK: 1, Device: Device{ID: "sim:0", Device: dev}})
+		l.Close()
+		dev.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reasons := ""
+		for _, j := range r.Rejected {
+			reasons += j.Candidate + ": " + j.Reason + "\n"
+		}
+		placed := won.Phases[phase.Prefill].OnDevice || won.Phases[phase.Decode].OnDevice
+		if placed || !strings.Contains(reasons, x.want) {
+			t.Errorf("%s: %+v; rejected:\n%s", x.name, won.Phases, reasons)
+		}
+	}
+}
