@@ -191,7 +191,8 @@ func judgeRerun(r *arms.Race, allowTP bool) *Rerun {
 // runsAs reports whether two arms run a phase with the same tables, PUs and weights.
 func runsAs(a, b *arms.Arm, ph phase.Phase) bool {
 	x, y := a.Phases[ph], b.Phases[ph]
-	return a.On == b.On && a.Unpinned == b.Unpinned && a.OnDevice[ph] == b.OnDevice[ph] && x != nil && y != nil && reflect.DeepEqual(x, y)
+	return a.On == b.On && a.Unpinned == b.Unpinned && a.OnDevice[ph] == b.OnDevice[ph] && x != nil && y != nil &&
+		reflect.DeepEqual(x, y)
 }
 
 // phaseRate returns a function that computes the rate of a lap: the geometric mean over the tests
