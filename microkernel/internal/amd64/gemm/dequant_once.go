@@ -27,12 +27,15 @@ const (
 	cacheBytes   = cachePanels * cacheDepth / qtype.SubBlockK * (cacheNumbers + 2*cacheSpans*cacheLine)
 )
 
+// argsBytes is the size of the arguments before the dequantized weights.
+const argsBytes = unsafe.Sizeof(kernel.TileArgs{}) + unsafe.Sizeof(matrix.UnpackArgs{})
+
 // dequantOnceArgs are the arguments of such a tile function, followed by the dequantized weights.
 // They start at a multiple of a cache line.
 type dequantOnceArgs struct {
 	kernel.TileArgs
 	unpack matrix.UnpackArgs
-	_      [(cacheLine - (unsafe.Sizeof(kernel.TileArgs{})+unsafe.Sizeof(matrix.UnpackArgs{}))%cacheLine) % cacheLine]byte
+	_      [(cacheLine - argsBytes%cacheLine) % cacheLine]byte
 	bytes  [cacheBytes]byte
 }
 
