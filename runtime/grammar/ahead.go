@@ -9,23 +9,6 @@ const (
 	mostAhead = 1 << 21
 )
 
-// followed caches the tokens of a trie that lead from a words state to states inside words: the
-// tokens that walker.follow adds independent of the stack. The goroutine of a request computes it
-// when an answer begins, so that no mask has to follow thousands of words.
-type followed struct {
-	bits  []uint64
-	worst float64 // the largest distance to the end after one of the tokens
-	exits []exit
-}
-
-// exit is a node of a trie at which a word may end, and the state after the word.
-type exit struct{ node, to int32 }
-
-type followedKey struct {
-	of  *trie
-	top int32
-}
-
 // mostExits is the largest number of exits that is cached. With more exits there is little to gain.
 const mostExits = 1 << 12
 

@@ -7,18 +7,6 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// freedom describes the free loop of a state.
-type freedom struct {
-	loop  *automaton.FreeLoop // the largest; nil for none
-	item  *node               // the stack that is in it
-	run   int32               // the number of its characters that may follow; maxRun if unlimited
-	after float64             // upper bound of the cost of the shortest end after such characters
-	// The fields below are set by settle.
-	known   bool
-	counted bool   // characters are counted, so each leads to another state
-	again   *state // the state after any of the characters, or nil
-}
-
 // findFree finds the free loop of a state.
 func (m *machine) findFree(s *state) {
 	size := 0

@@ -45,23 +45,6 @@ func (m *machine) textOf(s *state) int32 {
 	return r
 }
 
-// kindState caches what walks by kinds need to know about a state.
-type kindState struct {
-	s      *state
-	region int32
-	// open is the number of arbitrary text characters that may follow, and after an upper bound of
-	// the cost of the shortest end after them.
-	open  int32
-	after float64
-	// loop are the kinds of a free loop, run the number of its characters that may follow, and
-	// afterIt the cost after them.
-	loop    uint64
-	run     int32
-	afterIt float64
-	same    uint64       // kinds that are known to lead back to this state
-	to      []*kindState // by kind: the state after a character; nil: unknown; noWay: none
-}
-
 var noWay = new(kindState)
 
 // byKind returns the cached kindState of a state of a region.
@@ -219,15 +202,6 @@ func (w *kindWalk) apply() {
 		at = x.to
 	}
 }
-
-// tailKept caches the result of goOn for a state and a tail.
-type tailKept struct {
-	s    *state
-	tail int32
-	cost float64 // below 0: the tail cannot follow
-}
-
-const manyTails = 1 << 10
 
 // goOn adds a token whose bytes after its characters may follow s.
 func (w *kindWalk) goOn(s *state, id, tail int32) {

@@ -68,21 +68,19 @@ func (s *maskCache) put(key maskKey, k keptMask) bool {
 // memory returns about how many bytes a cached mask takes.
 func (m *Mask) memory() int64 { return int64(8*len(m.bits)) + 128 }
 
-// Kept returns about how many bytes the cached masks of the grammar take.
-func (g *Grammar) Kept() int64 {
-	g.masks.mu.Lock()
-	defer g.masks.mu.Unlock()
-	return g.masks.bytes
+// followed caches the tokens of a trie that lead from a words state to states inside words: the
+// tokens that walker.follow adds independent of the stack. The goroutine of a request computes it
+// when an answer begins, so that no mask has to follow thousands of words.
+type followed struct {
+	bits  []uint64
+	worst float64 // the largest distance to the end after one of the tokens
+	exits []exit
 }
 
-// Memory returns about how many bytes the grammar takes, including its cached masks.
-func (g *Grammar) Memory() int64 { return g.program.Bytes + g.Kept() }
+// exit is a node of a trie at which a word may end, and the state after the word.
+type exit struct{ node, to int32 }
 
-// Release drops the cached masks. Running answers continue and may cache masks again.
-func (g *Grammar) Release() {
-	s := &g.masks
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.memory.give(s.bytes)
-	s.by, s.followed, s.bytes = nil, nil, 0
+type followedKey struct {
+	of  *trie
+	top int32
 }

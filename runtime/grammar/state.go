@@ -1,10 +1,6 @@
 package grammar
 
 import (
-	"math"
-	"slices"
-	"unicode/utf8"
-
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
@@ -102,185 +98,50 @@ type entry struct {
 // manyEntered is the size of machine.entered; a power of two.
 const manyEntered = 64
 
-// above returns the state for a state of the program over a stack. Walks reach the same few such
-// states again and again at the ends of multi-byte characters.
-func (m *machine) above(to int32, base *node) *state {
-	e := &m.entered[uint32(to)%manyEntered]
-	if e.at == nil || e.to != to || e.base != base {
-		*e = entry{to, base, m.closure(m.node(to, 0, base))}
-	}
-	return e.at
+// closed is the closure of one stack: the stacks at states with edges that it reaches without
+// reading a byte, and whether the answer may end there.
+type closed struct {
+	items []*node
+	end   bool
 }
 
-func newMachine(p *automaton.Program) *machine {
-	return &machine{p: p, nodes: map[nodeKey]*node{}, states: map[stackName]*state{}, dead: &state{}}
+// freedom describes the free loop of a state.
+type freedom struct {
+	loop  *automaton.FreeLoop // the largest; nil for none
+	item  *node               // the stack that is in it
+	run   int32               // the number of its characters that may follow; maxRun if unlimited
+	after float64             // upper bound of the cost of the shortest end after such characters
+	// The fields below are set by settle.
+	known   bool
+	counted bool   // characters are counted, so each leads to another state
+	again   *state // the state after any of the characters, or nil
 }
 
-func (m *machine) start() *state { return m.closure(m.node(m.p.Start, 0, nil)) }
-
-// node returns the node of a stack.
-func (m *machine) node(s, count int32, parent *node) *node {
-	var above **node
-	if parent != nil {
-		if parent.above == nil {
-			parent.above = new([kept]*node)
-		}
-		above = &parent.above[uint32(s)%kept]
-		if n := *above; n != nil && n.state == s && n.count == count {
-			return n
-		}
-	}
-	k := nodeKey{s, count, parent}
-	if n := m.nodes[k]; n != nil {
-		if above != nil {
-			*above = n
-		}
-		return n
-	}
-	m.ids++
-	n := &node{state: s, count: count, parent: parent, id: m.ids}
-	n.cost = m.p.Distance(s, count)
-	var below stackName
-	if parent != nil {
-		n.cost += parent.cost
-		below = parent.name
-	}
-	n.name = below.on(s, count)
-	if m.bytes <= stateBytes {
-		m.nodes[k] = n
-		m.bytes += 160
-		if above != nil {
-			*above = n
-		}
-	}
-	return n
+// kindState caches what walks by kinds need to know about a state.
+type kindState struct {
+	s      *state
+	region int32
+	// open is the number of arbitrary text characters that may follow, and after an upper bound of
+	// the cost of the shortest end after them.
+	open  int32
+	after float64
+	// loop are the kinds of a free loop, run the number of its characters that may follow, and
+	// afterIt the cost after them.
+	loop    uint64
+	run     int32
+	afterIt float64
+	same    uint64       // kinds that are known to lead back to this state
+	to      []*kindState // by kind: the state after a character; nil: unknown; noWay: none
 }
 
-// intern returns the state with the given stacks.
-func (m *machine) intern(items []*node, end bool) *state {
-	if len(items) == 0 && !end {
-		return m.dead
-	}
-	name := nameOf(items, end)
-	if s := m.states[name]; s != nil {
-		return s
-	}
-	s := &state{name: name, items: slices.Clone(items), end: end, cost: math.Inf(1)}
-	if end {
-		s.cost = 0
-	}
-	for _, n := range items {
-		s.cost = min(s.cost, n.cost)
-	}
-	for _, n := range items {
-		for _, e := range m.p.States[n.state].Edges {
-			s.bytes.Add(e.ByteRange)
-		}
-	}
-	m.findFree(s)
-	if m.bytes <= stateBytes {
-		m.states[name] = s
-		m.bytes += int64(360 + 8*len(items))
-	}
-	return s
+// tailKept caches the result of goOn for a state and a tail.
+type tailKept struct {
+	s    *state
+	tail int32
+	cost float64 // below 0: the tail cannot follow
 }
 
-// after returns the state after one more byte, or m.dead if the byte is not allowed.
-func (m *machine) after(s *state, b byte) *state {
-	if s.again != nil && b < utf8.RuneSelf && s.loop.Bytes.Has(b) {
-		return s.again
-	}
-	if s.next != nil {
-		if t := s.next[b]; t != nil {
-			return t
-		}
-		return m.step(s, b)
-	}
-	for i := range s.near {
-		if v := &s.near[i]; v.Lo <= b && b <= v.Hi {
-			return v.to
-		}
-	}
-	return m.step(s, b)
-}
+const manyTails = 1 << 10
 
-// manyMoves is the number of transitions of a state that are kept as a list instead of a table:
-// most states are visited by only one walk.
-const manyMoves = 24
-
-// step computes a missing transition. It covers all adjacent bytes that no edge distinguishes: most
-// letters of a text lead to the same state, and closures take most of the time of a mask.
-func (m *machine) step(s *state, b byte) *state {
-	if !s.bytes.Has(b) {
-		return m.dead
-	}
-	to, alike := m.to[:0], automaton.ByteRange{Lo: 0, Hi: math.MaxUint8}
-	for _, n := range s.items {
-		for _, e := range m.p.States[n.state].Edges {
-			switch {
-			case e.Hi < b:
-				alike.Lo = max(alike.Lo, e.Hi+1)
-			case e.Lo > b:
-				alike.Hi = min(alike.Hi, e.Lo-1)
-			default:
-				alike.Lo, alike.Hi = max(alike.Lo, e.Lo), min(alike.Hi, e.Hi)
-				to = append(to, m.node(e.To, 0, n.parent))
-			}
-		}
-	}
-	m.to = to
-	m.work += int64(len(s.items))
-	t := m.dead
-	if len(to) > 0 {
-		t = m.closure(to...)
-	}
-	if m.bytes > stateBytes {
-		return t // states beyond the limit are not cached
-	}
-	if s.next == nil && len(s.near) < manyMoves {
-		s.near = append(s.near, move{alike, t})
-		m.bytes += 24
-		return t
-	}
-	if s.next == nil {
-		s.next = new([256]*state)
-		for _, v := range s.near {
-			s.keep(v)
-		}
-		s.near = nil
-		m.bytes += 2048
-	}
-	s.keep(move{alike, t})
-	return t
-}
-
-// keep stores a transition in the table.
-func (s *state) keep(v move) {
-	for b := int(v.Lo); b <= int(v.Hi); b++ {
-		s.next[b] = v.to
-	}
-}
-
-// shrink drops all states except s if they take too much of most bytes, and returns a new copy of
-// s. The limit for a single mask is stateBytes, so that no mask depends on most.
-func (m *machine) shrink(s *state, most int64) *state {
-	if m.bytes <= most/2 {
-		return s
-	}
-	m.bytes, m.entered, m.tails = 0, [manyEntered]entry{}, [manyTails]tailKept{}
-	m.nodes, m.states = map[nodeKey]*node{}, map[stackName]*state{}
-	moved := map[*node]*node{}
-	var move func(n *node) *node
-	move = func(n *node) *node {
-		if n == nil || moved[n] != nil {
-			return moved[n]
-		}
-		moved[n] = m.node(n.state, n.count, move(n.parent))
-		return moved[n]
-	}
-	items := make([]*node, len(s.items))
-	for i, n := range s.items {
-		items[i] = move(n)
-	}
-	return m.intern(items, s.end)
-}
+// stateBytes limits the memory of states. States beyond it are not cached.
+const stateBytes = 16 << 20

@@ -97,13 +97,6 @@ func (t *Tokenizer) loadMerges(meta Metadata, spell func(dst []byte, part string
 	return nil
 }
 
-func totalBytes(texts []string) (n int) {
-	for _, text := range texts {
-		n += len(text)
-	}
-	return n
-}
-
 // encodeBPE appends the tokens of text, which must not contain special tokens.
 func (t *Tokenizer) encodeBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
 	t.split.Each(text, func(word string) bool {

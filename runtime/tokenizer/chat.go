@@ -3,38 +3,13 @@ package tokenizer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/chat"
 	"sandwich/runtime/jinja"
 	"sandwich/runtime/toolcall"
 )
-
-// ErrMessages is wrapped by errors that report that the template refuses the conversation in every
-// version that was tried (raise_exception). The caller of the API is at fault, not the model.
-var ErrMessages = errors.New("the chat template refuses the messages")
-
-// Limits of a conversation and of its rendered text.
-const (
-	maxMessages = 10_000
-	maxChatText = 64 << 20 // bytes of all messages together
-
-	messageBytes = 256 // allowance for a message, in addition to its text
-)
-
-// Conversation is the input of a chat template.
-type Conversation struct {
-	Messages []api.Message
-	Tools    []api.Tool // shown to the model by the template, or in a system text written by package chat
-	// Variables is a JSON object with additional variables for the template, or empty. Standard
-	// variables override variables of the same name.
-	Variables string
-	Reply     bool          // end the text where the assistant's reply starts
-	Warnings  *api.Warnings // collects what was moved or left out; may be nil
-}
 
 // Chat renders a conversation with tokenizer.chat_template, or with the format that ChatFormat
 // names if the model has no template. The text may start with the spelling of BOS; EncodeChat does
@@ -98,6 +73,24 @@ func tryVersions(ctx context.Context, h *chat.History,
 	return best, err
 }
 
+// EncodeChat encodes a prompt. If the model asks for BOS, the result starts with exactly one,
+// whether or not the template writes it; EOS is not added. Control tokens are recognized where the
+// template, a system message or the assistant spells them. They are not recognized in the text of
+// users and tools, nor across its boundaries. It stops early as EncodeContext and
+// EncodeOptions.Limit describe.
+func (t *Tokenizer) EncodeChat(ctx context.Context, p Prompt, limit int) ([]int32, error) {
+	var ids []int32
+	text := guardedText{text: p.Text, guarded: p.guarded}
+	if t.addBOS {
+		ids = append(ids, t.bos)
+		spelled := string(t.Piece(t.bos))
+		if strings.HasPrefix(p.Text, spelled) && (len(p.guarded) == 0 || p.guarded[0].from >= len(spelled)) {
+			text.from = len(spelled)
+		}
+	}
+	return t.encodeText(ctx, ids, text, EncodeOptions{ParseSpecial: true, Limit: limit})
+}
+
 // ToolFormat returns the format in which the model writes tool calls.
 func (t *Tokenizer) ToolFormat() *toolcall.Format { return t.calls() }
 
@@ -138,58 +131,4 @@ func (t *Tokenizer) ChatFormat() string {
 		return "template"
 	}
 	return format.name
-}
-
-func checkMessages(msgs []api.Message) error {
-	if len(msgs) == 0 {
-		return fmt.Errorf("%w: the conversation is empty; send at least one message", ErrMessages)
-	}
-	if len(msgs) > maxMessages {
-		return fmt.Errorf("%w: %d messages are more than the limit of %d", ErrMessages, len(msgs), maxMessages)
-	}
-	total := 0
-	for _, m := range msgs {
-		total += len(m.Role) + len(m.Content) + len(m.Reasoning)
-		for _, c := range m.Calls {
-			total += len(c.Name) + len(c.Arguments)
-		}
-	}
-	if total > maxChatText {
-		return fmt.Errorf("%w: the messages have %d bytes of text, more than the limit of %d", ErrMessages, total,
-			maxChatText)
-	}
-	return nil
-}
-
-// chatFormat is a named way to render conversations.
-type chatFormat struct {
-	name   string
-	render renderFunc
-}
-
-// renderFunc renders one version of a conversation.
-type renderFunc func(ctx context.Context, t *Tokenizer, h *chat.History, v *chat.Version, c Conversation) (
-	jinja.Output, error)
-
-// readChat selects the chat format. A template is parsed when it is first used, because most
-// programs that load a tokenizer never render a conversation.
-func (t *Tokenizer) readChat(meta Metadata) {
-	source, ok := meta.String(keyTemplate)
-	source = strings.Clone(source) // the file may be unmapped before the template is parsed
-	t.calls = sync.OnceValue(func() *toolcall.Format { return toolcall.Of(source) })
-	spelled := source
-	if ok && source != "" {
-		t.chat = sync.OnceValues(func() (*chatFormat, error) {
-			template, err := jinja.Parse(source)
-			if err != nil {
-				return nil, fmt.Errorf("the model's chat template cannot be used: %w", err)
-			}
-			return &chatFormat{"template", chatTemplate{template}.render}, nil
-		})
-	} else {
-		format := t.fallbackFormat()
-		t.chat = func() (*chatFormat, error) { return format, nil }
-		spelled = fallbackMarks
-	}
-	t.guards = sync.OnceValue(func() *guards { return t.newGuards(spelled + t.pair) })
 }

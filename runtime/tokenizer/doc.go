@@ -9,6 +9,9 @@
 // most probable sequence of tokens. Special tokens are split off before (special.go). Ids, pieces
 // and the tokens that end a reply equal those of llama.cpp.
 //
+// tokenizer.go has the state of a vocabulary, which open.go reads; pieces.go has what the
+// algorithms share.
+//
 // Chat templates are untrusted programs: template.go runs them with package jinja and sets their
 // limits.
 package tokenizer

@@ -3,8 +3,6 @@ package tokenizer
 import (
 	"context"
 	"strings"
-
-	"sandwich/runtime/tokenizer/internal/tables"
 )
 
 // Encode appends the ids of text to dst and returns the result. Bytes that are not valid UTF-8 are
@@ -109,18 +107,6 @@ func fillPair(template, query, document string) (filled guardedText) {
 	return filled
 }
 
-// readPair reads how a query and a document are separated. WordPiece needs no separator: every text
-// ends in [SEP].
-func (t *Tokenizer) readPair(meta Metadata) {
-	t.pair, _ = meta.String(keyPairTemplate)
-	t.pair = strings.Clone(t.pair)
-	id, ok := meta.Uint(keySeparator)
-	if ok = ok && id < uint64(len(t.attrs)); ok {
-		t.sep = int32(id)
-	}
-	t.addSep = ok && t.ending == "" && flagOr(meta, keyAddSep, true)
-}
-
 // Truncate shortens ids to n tokens, n at least 1. If Encode adds EOS, the last token stays EOS.
 func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
 	if len(ids) <= n {
@@ -154,14 +140,6 @@ func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string,
 	}
 	keep := max(0, n-len(after))
 	return append(ids[:keep:keep], after...)[:n], nil
-}
-
-// scratch is the state of one EncodeContext call. Its memory is reused by later calls.
-type scratch struct {
-	tables.Work
-	word []int32
-	text []byte // WordPiece: a word; Unigram: the normalized text
-	best []best // Unigram
 }
 
 // keepScratch is the capacity of the largest word, in symbols, whose memory is kept for later

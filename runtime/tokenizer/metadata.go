@@ -77,3 +77,11 @@ func attrOfType(typ int32) attr {
 	}
 	return 0
 }
+
+// flagOr returns a flag of the metadata, or another value if the key is absent.
+func flagOr(meta Metadata, key string, otherwise bool) bool {
+	if v, ok := meta.Bool(key); ok {
+		return v
+	}
+	return otherwise
+}

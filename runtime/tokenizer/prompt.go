@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"context"
 	"strings"
 
 	"sandwich/runtime/chat"
@@ -41,36 +40,12 @@ func (p Prompt) Continued() Prompt {
 	return p
 }
 
-// EncodeChat encodes a prompt. If the model asks for BOS, the result starts with exactly one,
-// whether or not the template writes it; EOS is not added. Control tokens are recognized where the
-// template, a system message or the assistant spells them. They are not recognized in the text of
-// users and tools, nor across its boundaries. It stops early as EncodeContext and
-// EncodeOptions.Limit describe.
-func (t *Tokenizer) EncodeChat(ctx context.Context, p Prompt, limit int) ([]int32, error) {
-	var ids []int32
-	text := guardedText{text: p.Text, guarded: p.guarded}
-	if t.addBOS {
-		ids = append(ids, t.bos)
-		spelled := string(t.Piece(t.bos))
-		if strings.HasPrefix(p.Text, spelled) && (len(p.guarded) == 0 || p.guarded[0].from >= len(spelled)) {
-			text.from = len(spelled)
-		}
-	}
-	return t.encodeText(ctx, ids, text, EncodeOptions{ParseSpecial: true, Limit: limit})
-}
-
 // guardedText is a text to encode: the bytes of text starting at from. Control tokens are not
 // recognized in the ranges guarded.
 type guardedText struct {
 	text    string
 	from    int
 	guarded []span
-}
-
-// guards finds special tokens in a text with guarded parts.
-type guards struct {
-	trusted *tables.Matcher // tokens to recognize outside guarded parts
-	guarded *tables.Matcher // tokens to recognize in guarded parts
 }
 
 // newGuards returns the guards for a chat format whose source is spelled. User-defined tokens are

@@ -10,13 +10,6 @@ import (
 	"sandwich/runtime/tokenizer/internal/tables"
 )
 
-// spaceMark spells a space in SPM vocabularies. Symbols and text are stored with plain spaces.
-const spaceMark = "▁"
-
-// maxSPMPiece is the largest length in bytes of a mergeable token. It bounds the number of ways to
-// split a token in two. The longest tokens in use are runs of sixteen spaces.
-const maxSPMPiece = 1024
-
 // loadSPM reads a SentencePiece vocabulary (Kudo and Richardson 2018) of type BPE: tokens with
 // scores. Two adjacent symbols merge if together they are a token; the pair with the best score
 // merges first.
@@ -189,28 +182,4 @@ func (t *Tokenizer) flushSPM(dst []int32, sc *scratch) []int32 {
 	dst = t.appendMerged(dst, sc, sc.word)
 	sc.word = sc.word[:0]
 	return dst
-}
-
-// byteToken returns the byte of a byte token, which is spelled <0xXX>.
-func byteToken(text string) (byte, bool) {
-	if len(text) != 6 || text[:3] != "<0x" || text[5] != '>' {
-		return 0, false
-	}
-	hi, lo := hexDigit(text[3]), hexDigit(text[4])
-	if hi < 0 || lo < 0 {
-		return 0, false
-	}
-	return byte(hi<<4 | lo), true
-}
-
-func hexDigit(b byte) int {
-	switch {
-	case b >= '0' && b <= '9':
-		return int(b - '0')
-	case b >= 'A' && b <= 'F':
-		return int(b-'A') + 10
-	case b >= 'a' && b <= 'f':
-		return int(b-'a') + 10
-	}
-	return -1
 }

@@ -1,11 +1,11 @@
 package tokenizer
 
 import (
-	"bytes"
-	"fmt"
-	"strings"
+	"context"
 	"sync"
 
+	"sandwich/runtime/chat"
+	"sandwich/runtime/jinja"
 	"sandwich/runtime/tokenizer/internal/pretok"
 	"sandwich/runtime/tokenizer/internal/tables"
 	"sandwich/runtime/toolcall"
@@ -55,237 +55,52 @@ type Tokenizer struct {
 	scratches sync.Pool
 }
 
+// scratch is the state of one EncodeContext call. Its memory is reused by later calls.
+type scratch struct {
+	tables.Work
+	word []int32
+	text []byte // WordPiece: a word; Unigram: the normalized text
+	best []best // Unigram
+}
+
+// best is the most probable split of a text up to a position: its score, its last token and the
+// start of that token.
+type best struct {
+	score float64
+	from  int32
+	token int32
+}
+
+// unigram is the additional state of a Unigram vocabulary.
+type unigram struct {
+	scores  []float64        // by token; 0 for user-defined tokens, which always win
+	unknown float64          // score of a character that is in no token
+	merge   bool             // collapse runs of spaces and remove them at both ends
+	chars   *tables.CharsMap // normalization of characters; nil for none
+	user    *tables.Trie     // user-defined tokens, which are not normalized
+}
+
+// guards finds special tokens in a text with guarded parts.
+type guards struct {
+	trusted *tables.Matcher // tokens to recognize outside guarded parts
+	guarded *tables.Matcher // tokens to recognize in guarded parts
+}
+
+// chatFormat is a named way to render conversations.
+type chatFormat struct {
+	name   string
+	render renderFunc
+}
+
+// renderFunc renders one version of a conversation.
+type renderFunc func(ctx context.Context, t *Tokenizer, h *chat.History, v *chat.Version, c Conversation) (
+	jinja.Output, error)
+
 // EncodeOptions controls how Encode treats special tokens.
 type EncodeOptions struct {
 	AddSpecial   bool // add BOS before and EOS after the text if the model asks for them
 	ParseSpecial bool // recognize control tokens in the text (chat templates); user-defined tokens always are
 	Limit        int  // stop soon after the number of tokens exceeds Limit; 0 means no limit
-}
-
-// New reads the vocabulary of a model. It returns an error for an unknown tokenizer.ggml.model or
-// tokenizer.ggml.pre, for an SPM vocabulary without scores, and for inconsistent metadata.
-func New(meta Metadata) (*Tokenizer, error) {
-	texts, ok := meta.Strings(keyTokens)
-	if !ok || len(texts) == 0 {
-		return nil, fmt.Errorf("the model has no vocabulary (%s): use a GGUF file converted with its tokenizer",
-			keyTokens)
-	}
-	if len(texts) > maxTokens || totalBytes(texts) > maxVocabBytes {
-		return nil, fmt.Errorf("the vocabulary has %d tokens, more than any model has: the file is damaged", len(texts))
-	}
-	t := &Tokenizer{user: tables.NewMatcher(), special: tables.NewMatcher(), ends: map[int32]bool{}, spaceSym: -1}
-	t.scratches.New = func() any { return new(scratch) }
-	var err error
-	if t.attrs, err = readAttrs(meta, len(texts)); err != nil {
-		return nil, err
-	}
-	switch model, _ := meta.String(keyModel); model {
-	case "llama":
-		err = t.loadSPM(meta, texts)
-	case "gpt2":
-		err = t.loadBPE(meta, texts)
-	case "bert":
-		err = t.loadWordPiece(texts)
-	case "t5":
-		err = t.loadUnigram(meta, texts)
-	case "gemma4":
-		err = t.loadSpacedBPE(meta, texts)
-	case "":
-		err = fmt.Errorf("the model does not name its tokenizer (%s): use a GGUF file converted with its "+
-			"tokenizer", keyModel)
-	default:
-		err = fmt.Errorf("tokenizer %q (%s) is not supported; supported are llama (SPM), gpt2 (byte-level BPE), "+
-			"gemma4 (SPM pieces merged by rules), bert (WordPiece) and t5 (Unigram)", model, keyModel)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := t.readSpecial(meta, texts); err != nil {
-		return nil, err
-	}
-	t.readEnds(meta, texts)
-	t.readPair(meta)
-	t.widest = t.measure()
-	t.fillMatchers(texts)
-	t.readStrips(meta, texts)
-	t.readChat(meta)
-	return t, nil
-}
-
-// maxTokens and maxVocabBytes bound the size of a vocabulary. The largest in use have 262,144
-// tokens.
-const (
-	maxTokens     = 1 << 19
-	maxVocabBytes = 1 << 30
-)
-
-func readAttrs(meta Metadata, n int) ([]attr, error) {
-	attrs := make([]attr, n)
-	types, ok := meta.Ints(keyTypes)
-	if ok && len(types) < n {
-		return nil, fmt.Errorf("the vocabulary has %d tokens but %d entries in %s: the file is damaged", n,
-			len(types), keyTypes)
-	}
-	for i := range attrs {
-		attrs[i] = attrNormal
-		if ok {
-			attrs[i] = attrOfType(types[i])
-		}
-	}
-	return attrs, nil
-}
-
-// readSpecial reads the ids and flags of BOS, EOS and the unknown token. Values in the file replace
-// the defaults of the load function.
-func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
-	for _, k := range []struct {
-		key string
-		id  *int32
-	}{{t.starting, &t.bos}, {keyBOS, &t.bos}, {keyEOS, &t.eos}, {t.ending, &t.eos}, {keyUnknown, &t.unknown}} {
-		key, id := k.key, k.id
-		v, ok := meta.Uint(key)
-		if ok && v >= uint64(len(texts)) {
-			return fmt.Errorf("%s is %d but the vocabulary has %d tokens: the file is damaged", key, v, len(texts))
-		}
-		if ok {
-			*id = int32(v)
-		}
-		if int(*id) >= len(texts) { // the vocabulary is too small for the default
-			*id = -1
-		}
-	}
-	if t.ending == "" { // otherwise both tokens are always added
-		t.addBOS, t.addEOS = flagOr(meta, keyAddBOS, t.addBOS), flagOr(meta, keyAddEOS, t.addEOS)
-	}
-	if t.addBOS && t.bos < 0 {
-		return fmt.Errorf("%s is set but %s is not: the file is damaged", keyAddBOS, keyBOS)
-	}
-	if t.addEOS && t.eos < 0 {
-		return fmt.Errorf("%s is set but %s is not: the file is damaged", keyAddEOS, keyEOS)
-	}
-	return nil
-}
-
-func flagOr(meta Metadata, key string, otherwise bool) bool {
-	if v, ok := meta.Bool(key); ok {
-		return v
-	}
-	return otherwise
-}
-
-// readEnds collects the tokens that end a reply. A token that is known by its spelling becomes a
-// control token, even if the file has another type for it.
-func (t *Tokenizer) readEnds(meta Metadata, texts []string) {
-	byText := make(map[string]bool)
-	for _, text := range endTexts {
-		byText[text] = true
-	}
-	for _, text := range infillEndTexts {
-		byText[text] = false
-	}
-	not := notEnds(texts)
-	for id, text := range texts {
-		control, ok := byText[text]
-		switch {
-		case !ok:
-		case not[text] && text == "</s>":
-			t.attrs[id] = attrNormal
-		default:
-			t.ends[int32(id)] = !not[text]
-			if control {
-				t.attrs[id] |= attrControl
-			}
-		}
-	}
-	for _, key := range []string{keyEOS, keyEOT, keyEOM, keyInfillPad, keyInfillRepo, keyInfillFile} {
-		if v, ok := meta.Uint(key); ok && v < uint64(len(texts)) {
-			t.ends[int32(v)] = true
-		}
-	}
-	if t.eos >= 0 {
-		t.ends[t.eos] = true
-	}
-}
-
-func (t *Tokenizer) fillMatchers(texts []string) {
-	for id, text := range texts {
-		if t.attrs[id]&attrSpecial != 0 {
-			t.special.Add(text, int32(id), false)
-		}
-		if t.attrs[id]&attrUser != 0 && t.attrs[id]&(attrControl|attrUnknown) == 0 {
-			t.user.Add(text, int32(id), false)
-		}
-	}
-}
-
-// readStrips marks the special tokens of Phi-3 that remove the white space after them. No key of a
-// GGUF file has this property; like llama.cpp, readStrips goes by the model's name.
-func (t *Tokenizer) readStrips(meta Metadata, texts []string) {
-	name, _ := meta.String(keyName)
-	if name = strings.ToLower(name); !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
-		return
-	}
-	for id, text := range texts {
-		keeps := text == "<unk>" || text == "<s>" || text == "<|endoftext|>"
-		if (t.attrs[id]&attrSpecial != 0 || text == "</s>") && !keeps {
-			t.attrs[id] |= attrStrips
-		}
-	}
-}
-
-// appendMerged merges the symbols of one word and appends the resulting tokens. Inner symbols,
-// which are not tokens, are encoded byte by byte.
-func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32 {
-	if len(word) > 1 {
-		word = t.merge.Merge(&sc.Work, word)
-	}
-	for _, id := range word {
-		if sc.Made(1, len(dst)); sc.Ended {
-			break
-		}
-		if int(id) < len(t.attrs) {
-			dst = append(dst, id)
-			continue
-		}
-		for _, b := range t.syms.Bytes(id) {
-			dst = t.appendByte(dst, b)
-		}
-	}
-	sc.Made(1, len(dst))
-	return dst
-}
-
-// appendByte appends the token of a byte that no other token spells, or the unknown token if there
-// is none. If the vocabulary has neither, it drops the byte.
-func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
-	if id := t.byteSyms[b]; id >= 0 && int(id) < len(t.attrs) {
-		return append(dst, id)
-	}
-	if t.unknown >= 0 {
-		return append(dst, t.unknown)
-	}
-	return dst
-}
-
-// measure computes the result of WidestToken.
-func (t *Tokenizer) measure() (widest int) {
-	if t.loose {
-		return 0
-	}
-	for b := range t.byteSyms {
-		if id := t.byteSyms[b]; (id < 0 || int(id) >= len(t.attrs)) && t.unknown < 0 {
-			return 0
-		}
-	}
-	for id := range t.attrs {
-		text := t.syms.Bytes(int32(id))
-		n := len(text)
-		if t.isSPM {
-			n += bytes.Count(text, []byte(" ")) * (len(spaceMark) - 1) // text may spell a space as spaceMark
-		}
-		widest = max(widest, n)
-	}
-	return widest
 }
 
 // WidestToken returns the largest number of bytes of text that one token encodes: a text of n bytes

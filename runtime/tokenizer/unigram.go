@@ -10,15 +10,6 @@ import (
 	"sandwich/runtime/tokenizer/internal/tables"
 )
 
-// unigram is the additional state of a Unigram vocabulary.
-type unigram struct {
-	scores  []float64        // by token; 0 for user-defined tokens, which always win
-	unknown float64          // score of a character that is in no token
-	merge   bool             // collapse runs of spaces and remove them at both ends
-	chars   *tables.CharsMap // normalization of characters; nil for none
-	user    *tables.Trie     // user-defined tokens, which are not normalized
-}
-
 // unknownPenalty is the difference between the lowest score of a token and the score of an unknown
 // character.
 const unknownPenalty = 10
@@ -89,14 +80,6 @@ func readCharsMap(meta Metadata) (*tables.CharsMap, error) {
 			keyCharsMap)
 	}
 	return m, nil
-}
-
-// best is the most probable split of a text up to a position: its score, its last token and the
-// start of that token.
-type best struct {
-	score float64
-	from  int32
-	token int32
 }
 
 // encodeUnigram appends the tokens of text, which must not contain special tokens. A run of unknown

@@ -55,9 +55,9 @@ func (r *race) settle() {
 		if i == 0 || i == best || c.Stays || r.out[i].Lost != "" {
 			continue
 		}
-		if behind, sure := r.behind(i, best, gains); sure {
+		if gain, sure := r.slower(i, best, gains); sure {
 			r.out[i].Lost = fmt.Sprintf("significantly slower than %s, by %.1f %% after %d rounds", r.Arms[best].Name,
-				-100*behind.Median, len(r.out[i].Laps))
+				-100*gain.Median, len(r.out[i].Laps))
 			continue
 		}
 		alive = append(alive, i)
@@ -73,10 +73,10 @@ func (r *race) settle() {
 	}
 }
 
-// behind returns the gain of an arm over the best one, and whether it is significantly slower. It
+// slower returns the gain of an arm over the best one, and whether it is significantly slower. It
 // compares the rounds that both ran. If their partitions were never open at the same time, it
 // compares the ends of their intervals over the reference.
-func (r *race) behind(i, best int, gains []evidence.Gain) (evidence.Gain, bool) {
+func (r *race) slower(i, best int, gains []evidence.Gain) (evidence.Gain, bool) {
 	g := r.out[i].GainOver(&r.out[best])
 	if g.Rounds < min(len(r.out[i].Laps), len(r.out[best].Laps)) {
 		x, y := gains[best], gains[i]

@@ -49,7 +49,7 @@ func (c *calibration) attention(ctx context.Context, o Options) error {
 		}
 	}
 	c.out.Types[""] = near
-	c.out.Measured = append(c.out.Measured, fmt.Sprintf("attention reaches %.0f %% of what PUs %s read%s behind %d "+
+	c.out.Measured = append(c.out.Measured, fmt.Sprintf("attention reaches %.0f %% of what PUs %s read%s after %d "+
 		"positions and %.0f %% of their f32 peak in a prompt of %d", 100*near.Read, c.pus, c.sayAlone(near),
 		anchorDepth, 100*near.Peak, anchorPrompt))
 	return err

@@ -4,13 +4,14 @@ import (
 	"sync"
 	"unsafe"
 
+	"sandwich/microkernel/internal/amd64/matrix"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
 // AMXRows is the number of rows of a tile register.
-const AMXRows = 16
+const AMXRows = matrix.Rows
 
 // amxArgs are the arguments of a tile function of Dot AMX, for one piece of k. Operands pass
 // through memory because tiles are loaded from there, and sums because AMX cannot scale them. A

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/amd64/matrix"
 	"sandwich/microkernel/internal/code"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
@@ -26,19 +27,16 @@ const (
 	cacheBytes   = cachePanels * cacheDepth / qtype.SubBlockK * (cacheNumbers + 2*cacheSpans*cacheLine)
 )
 
+// argsBytes is the size of the arguments before the dequantized weights.
+const argsBytes = unsafe.Sizeof(kernel.TileArgs{}) + unsafe.Sizeof(matrix.UnpackArgs{})
+
 // dequantOnceArgs are the arguments of such a tile function, followed by the dequantized weights.
 // They start at a multiple of a cache line.
 type dequantOnceArgs struct {
 	kernel.TileArgs
-	unpack dequantArgs
-	_      [(cacheLine - (unsafe.Sizeof(kernel.TileArgs{})+unsafe.Sizeof(dequantArgs{}))%cacheLine) % cacheLine]byte
+	unpack matrix.UnpackArgs
+	_      [(cacheLine - argsBytes%cacheLine) % cacheLine]byte
 	bytes  [cacheBytes]byte
-}
-
-// dequantArgs are the arguments of the function that dequantizes a panel.
-type dequantArgs struct {
-	from, to uintptr
-	blocks   uintptr // of 256 k
 }
 
 // cachePool reuses arguments, as amxPool does.
@@ -80,8 +78,9 @@ func (args *dequantOnceArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.
 		g.K0, g.K1 = from, min(from+cacheDepth, k1)
 		size := (g.K1 - g.K0) / qtype.SubBlockK * cacheSubBlock(b)
 		for p := range panels {
-			args.unpack = dequantArgs{uintptr(g.B) + uintptr(p*g.BStride+b.PanelOffset(g.K0)),
-				uintptr(unsafe.Pointer(&args.bytes)) + uintptr(p*size), uintptr((g.K1 - g.K0) / kernel.ActQ8Group)}
+			args.unpack = matrix.UnpackArgs{From: uintptr(g.B) + uintptr(p*g.BStride+b.PanelOffset(g.K0)),
+				To:     uintptr(unsafe.Pointer(&args.bytes)) + uintptr(p*size),
+				Blocks: uintptr((g.K1 - g.K0) / kernel.ActQ8Group)}
 			callDequantizer(unpack, &args.unpack)
 		}
 		args.TileArgs = k.Args(&g, g.N-(panels-1)*qtype.PanelWidth)
@@ -95,8 +94,8 @@ func (args *dequantOnceArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.
 	}
 }
 
-func callDequantOnce(f jit.Func, args *dequantOnceArgs) { f.Call(unsafe.Pointer(args)) }
-func callDequantizer(f jit.Func, args *dequantArgs)     { f.Call(unsafe.Pointer(args)) }
+func callDequantOnce(f jit.Func, args *dequantOnceArgs)   { f.Call(unsafe.Pointer(args)) }
+func callDequantizer(f jit.Func, args *matrix.UnpackArgs) { f.Call(unsafe.Pointer(args)) }
 
 // cacheSpansOf returns the number of spans of a sub-block that have scales of their own.
 func cacheSpansOf(d *qtype.Desc) int { return qtype.SubBlockK / d.Span() }
@@ -236,15 +235,15 @@ func newDequantizer(a *asm.Asm, b qtype.Type) (_ *emitter, emit func()) {
 	s := spec{kernel.Spec{ISA: kernel.AVX512, Compute: kernel.ComputeInt8Superblock, B: b, MR: 1, NR: qtype.PanelWidth,
 		KU: qtype.SubBlockK, Form: kernel.Load, Dot: kernel.VNNI}}
 	e := newInt8Tile(a, s)
-	var args dequantArgs
+	var args matrix.UnpackArgs
 	to := e.aBase[0]
 	return e.emitter, func() {
-		e.Mov(rB, e.arg(unsafe.Offsetof(args.from)))
-		e.Mov(to, e.arg(unsafe.Offsetof(args.to)))
+		e.Mov(rB, e.arg(unsafe.Offsetof(args.From)))
+		e.Mov(to, e.arg(unsafe.Offsetof(args.To)))
 		e.setup()
 		e.atTail = nil
 		e.blocks(func(block func()) {
-			e.loop(unsafe.Offsetof(args.blocks), func() { e.Counted(block) })
+			e.loop(unsafe.Offsetof(args.Blocks), func() { e.Counted(block) })
 		}, func() {
 			e.unpackSubBlock(to)
 			e.Add(to, asm.Imm32(int32(cacheSubBlock(b))))

@@ -4,8 +4,9 @@
 //
 // Files named tile_* emit the body of a tile for one chain (package kernel, Compute); emitter.go
 // has the loops around it, prefetch.go software prefetch, unpack.go and scales.go the
-// dequantization, amx_* the tiles of the matrix unit, dequant_once.go the kernels that cache
-// dequantized weights.
+// dequantization, amx_* tiles whose sums of sub-blocks come from the matrix unit, dequant_once.go
+// the kernels that cache dequantized weights. Package amd64/matrix has the tiles whose sums stay in
+// the matrix unit.
 //
 // The package must not import amd64/vector or amd64/attention.
 package gemm
@@ -14,6 +15,7 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/amd64/matrix"
 	"sandwich/microkernel/internal/code"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
@@ -30,9 +32,9 @@ func (v Generator) Legal(k kernel.Spec) error {
 	s := spec{k}
 	switch {
 	case s.Dot == kernel.TDPBF16:
-		return s.validateBF16Tile()
+		return matrix.ValidateBF16(k)
 	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
-		return s.validatePlanes()
+		return matrix.ValidatePlanes(k)
 	case s.Dot == kernel.AMX:
 		if err := s.validateAMX(); err != nil {
 			return err
@@ -53,7 +55,7 @@ func (v Generator) Legal(k kernel.Spec) error {
 // which share the packing of rows.
 func (v Generator) Dominated(s kernel.Spec) bool {
 	if s.Compute == kernel.ComputeInt8K || s.Compute == kernel.ComputeBF16Tile {
-		return s.MR != pairRows || s.NR != pairPanels*qtype.PanelWidth
+		return s.MR != matrix.PairRows || s.NR != matrix.PairPanels*qtype.PanelWidth
 	}
 	return s.MR != AMXRows || s.NR != amxPanels*qtype.PanelWidth && s.NR != amxPanels/2*qtype.PanelWidth
 }
@@ -63,9 +65,9 @@ func (v Generator) Dominated(s kernel.Spec) bool {
 func (v Generator) CodeSpec(s kernel.Spec) kernel.Spec {
 	switch {
 	case s.Dot == kernel.TDPBF16:
-		return bf16Code(s)
+		return matrix.BF16Code(s)
 	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
-		return planesCode(s)
+		return matrix.PlanesCode(s)
 	case s.Dot == kernel.AMX:
 		s.NR = qtype.PanelWidth
 	}
@@ -87,7 +89,7 @@ func (v Generator) SelfTest(s kernel.Spec) (instead string, needed bool) {
 func (v Generator) Run(k *kernel.Tiles, g kernel.GemmArgs) {
 	switch {
 	case k.Spec.Dot == kernel.TDPBF16:
-		runBF16Tile(k, &g)
+		matrix.RunBF16(k, &g)
 		return
 	case k.Spec.Dot == kernel.AMX && k.Spec.Compute == kernel.ComputeInt8K:
 		runPlanes(k, &g)
@@ -149,9 +151,9 @@ func (v Generator) tile(k kernel.Spec) *asm.Asm {
 func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	switch {
 	case s.Dot == kernel.TDPBF16:
-		return newBF16Tile
+		return matrixTile(matrix.BF16Tile)
 	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
-		return newPlanesTile
+		return matrixTile(matrix.PlanesTile)
 	case s.Dot == kernel.AMX:
 		return newAMX
 	case s.dequantOnce():
@@ -164,6 +166,12 @@ func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 		return newQuantized
 	}
 	return newFloat
+}
+
+// matrixTile adapts a function of package matrix, whose tiles need no register that could be
+// missing.
+func matrixTile(emit func(a *asm.Asm, s kernel.Spec) func()) func(a *asm.Asm, s spec) (*emitter, func()) {
+	return func(a *asm.Asm, s spec) (*emitter, func()) { return &emitter{Asm: a, s: s}, emit(a, s.Spec) }
 }
 
 // checkRegisters returns an error if a tile needs more registers than there are. A tile without

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/amd64/matrix"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
@@ -18,8 +19,8 @@ const AMXSubBlocks = amxDepth / qtype.SubBlockK
 // its path are allocated.
 type AMXArgs struct {
 	blocks *amxArgs
-	planes *planesArgs
-	bf16   *bf16Args
+	planes *matrix.PlanesArgs
+	bf16   *matrix.BF16Args
 }
 
 // NewAMXArgs allocates the arguments of a kernel and fills them with a pattern, as a pool may
@@ -27,9 +28,9 @@ type AMXArgs struct {
 func NewAMXArgs(s kernel.Spec) *AMXArgs {
 	switch s.Compute {
 	case kernel.ComputeInt8K:
-		return &AMXArgs{planes: dirty(planesPool.New().(*planesArgs))}
+		return &AMXArgs{planes: dirty(matrix.NewPlanesArgs())}
 	case kernel.ComputeBF16Tile:
-		return &AMXArgs{bf16: dirty(bf16Pool.New().(*bf16Args))}
+		return &AMXArgs{bf16: dirty(matrix.NewBF16Args())}
 	}
 	return &AMXArgs{blocks: dirty(amxPool.New().(*amxArgs))}
 }
@@ -50,9 +51,9 @@ func (a *AMXArgs) Run(k *kernel.Tiles, g *kernel.GemmArgs, call func(f jit.Func,
 		if err != nil {
 			panic(err)
 		}
-		a.planes.run(k, *g, unpack, func(f jit.Func, args *planesArgs) { call(f, unsafe.Pointer(args)) })
+		a.planes.Run(k, *g, unpack, func(f jit.Func, args *matrix.PlanesArgs) { call(f, unsafe.Pointer(args)) })
 	case a.bf16 != nil:
-		a.bf16.run(k, *g, func(f jit.Func, args *bf16Args) { call(f, unsafe.Pointer(args)) })
+		a.bf16.Run(k, *g, func(f jit.Func, args *matrix.BF16Args) { call(f, unsafe.Pointer(args)) })
 	default:
 		a.blocks.run(k, *g, func(f jit.Func, args *amxArgs) { call(f, unsafe.Pointer(args)) })
 	}

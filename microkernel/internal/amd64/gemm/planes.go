@@ -4,14 +4,24 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/amd64/matrix"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
-// planeMakers are the functions that unpack panels to planes (amx_planes.go).
+// planeMakers are the functions that unpack panels to planes (package matrix).
 var planeMakers = typeFuncs{what: "unpacking to planes", generate: planeMaker}
 
-// planeMaker returns the code that unpacks superblocks of a panel to planes; see dequantArgs.
+// runPlanes computes one call of a kernel of Dot AMX and the path ComputeInt8K.
+func runPlanes(k *kernel.Tiles, g *kernel.GemmArgs) {
+	unpack, err := planeMakers.of(k.Spec.B)
+	if err != nil {
+		panic("a kernel was built without its unpacking: " + err.Error())
+	}
+	matrix.RunPlanes(k, g, unpack)
+}
+
+// planeMaker returns the code that unpacks superblocks of a panel to planes; see matrix.UnpackArgs.
 func planeMaker(b qtype.Type) ([]byte, error) {
 	a := asm.New(asm.AVX512)
 	newPlaneUnpacker(a, b).function()
@@ -45,16 +55,16 @@ func newPlaneUnpacker(a *asm.Asm, b qtype.Type) *planeUnpacker {
 
 // function unpacks as many superblocks as the arguments say.
 func (e *planeUnpacker) function() {
-	var args dequantArgs
+	var args matrix.UnpackArgs
 	to := e.aBase[0]
-	e.Mov(rB, e.arg(unsafe.Offsetof(args.from)))
-	e.Mov(to, e.arg(unsafe.Offsetof(args.to)))
+	e.Mov(rB, e.arg(unsafe.Offsetof(args.From)))
+	e.Mov(to, e.arg(unsafe.Offsetof(args.To)))
 	e.constants()
 	e.atHead = func() { e.block(to) }
-	e.atTail = func() { e.Add(to, asm.Imm32(planesBlock-planeBytes)) }
-	e.blocks(func(block func()) { e.loop(unsafe.Offsetof(args.blocks), func() { e.Counted(block) }) }, func() {
+	e.atTail = func() { e.Add(to, asm.Imm32(matrix.PlanesBlock-matrix.PlaneBytes)) }
+	e.blocks(func(block func()) { e.loop(unsafe.Offsetof(args.Blocks), func() { e.Counted(block) }) }, func() {
 		e.subBlock(to)
-		e.Add(to, asm.Imm32(planeBytes/(kernel.ActQ8Group/qtype.SubBlockK)))
+		e.Add(to, asm.Imm32(matrix.PlaneBytes/(kernel.ActQ8Group/qtype.SubBlockK)))
 	})
 	e.VZeroUpper()
 	e.Ret()
@@ -67,7 +77,7 @@ func (e *planeUnpacker) constants() {
 		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.ZeroPoint)*0x01010101))
 	}
 	e.I(asm.VPBROADCASTD, e.low, e.ConstU32(0x00FF00FF))
-	e.I(asm.VPBROADCASTD, e.bits, e.ConstU32((1<<planeShift-1)*0x01010101))
+	e.I(asm.VPBROADCASTD, e.bits, e.ConstU32((1<<matrix.PlaneShift-1)*0x01010101))
 	words := make([]uint32, 16)
 	for i := range words {
 		words[i] = 0x01000100 + uint32(i%4*4)*0x01010101
@@ -81,7 +91,7 @@ func (e *planeUnpacker) block(to asm.Reg) {
 	w, x := e.w[0], e.x[0]
 	for n := range e.BlockScales {
 		e.loadBlockScale(w, 0, n)
-		e.I(asm.VMOVUPS, asm.At(to, planeScales+cacheLine*n), w)
+		e.I(asm.VMOVUPS, asm.At(to, matrix.PlaneScales+cacheLine*n), w)
 	}
 	if !e.Affine() {
 		return
@@ -102,7 +112,7 @@ func (e *planeUnpacker) block(to asm.Reg) {
 		load(x, 2*i+1)
 		e.I(asm.VPSLLD, x, x, asm.Imm(16))
 		e.I(asm.VPORD, w, w, x)
-		e.I(asm.VMOVUPS, asm.At(to, planePairs+cacheLine*i), w)
+		e.I(asm.VMOVUPS, asm.At(to, matrix.PlanePairs+cacheLine*i), w)
 	}
 }
 
@@ -119,7 +129,7 @@ func (e *planeUnpacker) subBlock(to asm.Reg) {
 		e.multiply()
 		e.split()
 		e.I(asm.VMOVUPS, asm.At(to, cacheLine*g), e.high)
-		e.I(asm.VMOVUPS, asm.At(to, planeBytes+cacheLine*g), e.lo)
+		e.I(asm.VMOVUPS, asm.At(to, matrix.PlaneBytes+cacheLine*g), e.lo)
 	}
 }
 
@@ -165,8 +175,8 @@ func (e *planeUnpacker) multiply() {
 func (e *planeUnpacker) split() {
 	const choose = 0xCA // low ? second : third, of the three operands low, second, third
 	t := e.w[0]
-	e.I(asm.VPSRLW, t, e.even, asm.Imm(planeShift))
-	e.I(asm.VPSLLW, e.lo, e.odd, asm.Imm(8-planeShift))
+	e.I(asm.VPSRLW, t, e.even, asm.Imm(matrix.PlaneShift))
+	e.I(asm.VPSLLW, e.lo, e.odd, asm.Imm(8-matrix.PlaneShift))
 	e.I(asm.VMOVAPS, e.high, e.low)
 	e.I(asm.VPTERNLOGD, e.high, t, e.lo, asm.Imm(choose))
 	e.I(asm.VPSLLW, t, e.odd, asm.Imm(8))

@@ -227,14 +227,6 @@ func (w *digitWriter) state(s digitState) int32 {
 	return at
 }
 
-// multiple is a position in a multiple of a number that no bound limits any more: the remainder of
-// the digits so far, and missing to digits digits that follow.
-type multiple struct {
-	of, rest        int64
-	digits, missing int
-	rests           string // see restText
-}
-
 // restText returns a key that identifies the remainders of the bounds.
 func (n Bounds) restText() string {
 	if len(n.Rests) == 0 {

@@ -60,29 +60,6 @@ func (c Classes) Or(d Classes) Classes { return Classes{c[0] | d[0], c[1] | d[1]
 
 func (c Classes) without(d Classes) Classes { return Classes{c[0] &^ d[0], c[1] &^ d[1]} }
 
-// ByteSet is a set of bytes.
-type ByteSet [4]uint64
-
-// Has reports whether a byte is in the set.
-func (s *ByteSet) Has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
-
-// Remove removes a byte.
-func (s *ByteSet) Remove(b byte) { s[b>>6] &^= 1 << (b & 63) }
-
-// Add adds a range of bytes.
-func (s *ByteSet) Add(r ByteRange) {
-	for w := r.Lo >> 6; w <= r.Hi>>6; w++ {
-		bits := ^uint64(0)
-		if w == r.Lo>>6 {
-			bits = bits << (r.Lo & 63)
-		}
-		if w == r.Hi>>6 {
-			bits &= ^uint64(0) >> (63 - r.Hi&63)
-		}
-		s[w] |= bits
-	}
-}
-
 // Bytes returns the first bytes of the characters in the classes.
 func (c Classes) Bytes() (s ByteSet) {
 	for b := range byte(utf8.RuneSelf) {

@@ -5,17 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// FreeLoop is a state of a program, or a loop, that any characters of some classes lead back to. An
-// answer in such a state may continue with any tokens of these characters. Most generated text is
-// inside a string or free text, where most tokens are of this kind.
-type FreeLoop struct {
-	Of    Classes
-	Bytes ByteSet // first bytes of the characters
-	To    int32   // the state after a character
-	Exact bool    // the characters lead to this state only
-	Idle  bool    // all states of the loop are open (openAt)
-}
-
 // leastFree is the smallest number of classes for which a freeLoop is used.
 const leastFree = 8
 
@@ -103,3 +92,101 @@ func (b *Builder) freeLoop(s *pstate, to int32) int32 {
 
 // MaxRun is the run of a loop without a limit.
 const MaxRun = 1 << 30
+
+// wholeClasses returns the classes of multi-byte characters that all lead from s to one state and
+// to no other.
+func (b *Builder) wholeClasses(s *pstate, to int32) (c Classes) {
+	w := runeWays{b: b, to: to}
+	for _, e := range s.Edges {
+		for lead := max(int(e.Lo), 0xC2); lead <= min(int(e.Hi), 0xF4); lead++ {
+			switch {
+			case lead < 0xE0:
+				w.follow(e.To, rune(lead&0x1F), 1)
+			case lead < 0xF0:
+				w.follow(e.To, rune(lead&0x0F), 2)
+			default:
+				w.follow(e.To, rune(lead&0x07), 3)
+			}
+		}
+	}
+	if len(w.there) == 0 {
+		return Classes{}
+	}
+	there, elsewhere := w.there.InOrder(), w.elsewhere.InOrder()
+	b.Meter.Work(len(RunesByClass().Blocks))
+	var missing Classes
+	i, j := 0, 0
+	for _, x := range RunesByClass().Blocks {
+		for i < len(there) && there[i].Hi < x.Lo {
+			i++
+		}
+		for j < len(elsewhere) && elsewhere[j].Hi < x.Lo {
+			j++
+		}
+		switch {
+		case i == len(there) || there[i].Lo > x.Lo || there[i].Hi < x.Hi,
+			j < len(elsewhere) && elsewhere[j].Lo <= x.Hi:
+			missing.Add(x.Class)
+		default:
+			c.Add(x.Class)
+		}
+	}
+	return c.without(missing)
+}
+
+// runeWays are the multi-byte characters that lead from a state to another one, and those that lead
+// elsewhere.
+type runeWays struct {
+	b                *Builder
+	to               int32
+	there, elsewhere Runes
+}
+
+// follow reads the remaining bytes of a character, of which left are missing.
+func (w *runeWays) follow(at int32, begun rune, left int) {
+	w.b.Meter.Work(1)
+	lo, hi := begun<<(6*left), (begun+1)<<(6*left)-1
+	if to, ok := w.b.allLead(at, left); ok {
+		w.add(to == w.to, lo, hi)
+		return
+	}
+	s := &w.b.States[at]
+	if s.Final || len(s.Eps)+len(s.Calls) > 0 || s.Loop != nil {
+		w.add(false, lo, hi)
+		return
+	}
+	for _, e := range s.Edges {
+		lo, hi := max(rune(e.Lo), 0x80), min(rune(e.Hi), 0xBF)
+		switch {
+		case lo > hi:
+		case left == 1:
+			w.add(e.To == w.to, begun<<6|lo&0x3F, begun<<6|hi&0x3F)
+		default:
+			for next := lo; next <= hi; next++ {
+				w.follow(e.To, begun<<6|next&0x3F, left-1)
+			}
+		}
+	}
+}
+
+func (w *runeWays) add(there bool, lo, hi rune) {
+	if there {
+		w.there = append(w.there, RuneRange{lo, hi})
+	} else {
+		w.elsewhere = append(w.elsewhere, RuneRange{lo, hi})
+	}
+}
+
+// allLead returns the state that is reached by any left continuation bytes. It returns false if
+// there is no single one.
+func (b *Builder) allLead(at int32, left int) (to int32, ok bool) {
+	for ; left > 0; left-- {
+		s := &b.States[at]
+		if s.Final || len(s.Eps)+len(s.Calls) > 0 || s.Loop != nil || len(s.Edges) != 1 ||
+			s.Edges[0].Lo > 0x80 || s.Edges[0].Hi < 0xBF {
+			return 0, false
+		}
+		at = s.Edges[0].To
+	}
+	return at, true
+}

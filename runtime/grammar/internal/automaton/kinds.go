@@ -7,24 +7,6 @@ import (
 	"slices"
 )
 
-// Inner matches a JSON string, including its quotes. When the builder compiles it to states, it
-// records which characters are distinguished, so that masks can work on kinds of characters
-// (kindtrie.go).
-type Inner struct{ Body Expr }
-
-// escape is the part of such a text after a backslash.
-type escape struct{ body Expr }
-
-// textRegion describes the states of one text, or of several texts that share states.
-type textRegion struct {
-	sets  map[uint64]Runes // the sets of characters on its edges, by hash
-	size  int              // number of ranges in sets
-	any   bool             // one of its edges reads any character
-	wide  bool             // one of its states reads at least leastWide one-byte characters
-	up    int32            // the region that it was joined to; its own number if none
-	mixed bool             // it has states outside texts, or distinguishes too many characters
-}
-
 // mostTextRanges is the largest number of character ranges of a region. Beyond it, masks are
 // computed as for any other state.
 const mostTextRanges = 1 << 14
@@ -32,25 +14,6 @@ const mostTextRanges = 1 << 14
 // leastWide is the smallest number of characters read by a state for which a part of the vocabulary
 // is made. Few tokens consist of digits only.
 const leastWide = 24
-
-// writeInner writes a text. A text inside another text belongs to the outer region.
-func (b *Builder) writeInner(e Expr, from, to int32) {
-	if b.inside == 0 {
-		b.regions = append(b.regions, textRegion{up: int32(len(b.regions)) + 1})
-		b.inside = int32(len(b.regions))
-		b.grow(96)
-		defer func() { b.inside = 0 }()
-	}
-	b.Write(e, from, to)
-}
-
-// writeEscape writes the part after a backslash, which is matched byte by byte.
-func (b *Builder) writeEscape(e Expr, from, to int32) {
-	inside := b.inside
-	b.inside = 0
-	b.Write(e, from, to)
-	b.inside = inside
-}
 
 // noteRunes records a set of characters that the current text reads.
 func (b *Builder) noteRunes(r Runes) {
@@ -203,14 +166,6 @@ func (b *Builder) joinFrom(at int32) {
 		enter(s.Loop.Body)
 		to(s.Loop.Next)
 	}
-}
-
-// Kinds partition the characters of texts by the sets that a region distinguishes.
-type Kinds struct {
-	cuts []rune  // the first characters of the ranges of the partition
-	kind []uint8 // by range
-	One  []rune  // by kind: a character that texts contain unescaped
-	Name string  // identifies the partition
 }
 
 // mostKinds is the largest number of kinds; noKind marks characters that no state reads.

@@ -234,16 +234,3 @@ func (b *Builder) checkLoops() error {
 	}
 	return nil
 }
-
-// Distance returns the number of bytes of the shortest path to the end of the rule.
-func (p *Program) Distance(s, count int32) float64 {
-	l := p.States[s].Loop
-	if l == nil || count == 0 {
-		return p.States[s].Dist
-	}
-	d := p.States[l.Next].Dist
-	if rounds := l.Least - count; rounds > 0 {
-		d += float64(rounds) * p.States[l.Body].Dist
-	}
-	return d
-}

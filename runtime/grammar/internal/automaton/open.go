@@ -7,15 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// openAt describes a state of a program after which any characters that JSON strings contain
-// unescaped may follow: at least run of them, and after each of them the shortest path to the end
-// of the rule has at most after bytes. A free loop is a single such state; openAt covers whole
-// regions of states, such as those of a string that must not match an expression.
-type openAt struct {
-	Run   int32 // maxRun if unlimited
-	After float32
-}
-
 // TextLoop returns the free loop of open states, for masks. It is created on first use, because the
 // classes of all characters take milliseconds, which a program without a grammar should not spend
 // at its start.

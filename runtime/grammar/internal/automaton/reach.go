@@ -2,14 +2,6 @@ package automaton
 
 import "unicode/utf8"
 
-// reach says what can be reached from a state by characters that JSON strings contain unescaped.
-type reach uint8
-
-const (
-	ReachesBlank reach = 1 << iota // an edge that reads a control character, such as a line feed or a tab
-	ReachesEnd                     // the end of the rule
-)
-
 // reachPasses is the largest number of passes over all states to compute what they reach. Automata
 // written in order need two or three. After too many passes every state is assumed to reach
 // everything.

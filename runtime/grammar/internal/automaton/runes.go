@@ -12,12 +12,6 @@ type runeWriter struct {
 	to int32
 }
 
-// tail identifies a state inside a character: the bytes that it reads, and where they lead.
-type tail struct {
-	to, inside int32
-	reads      string
-}
-
 // mostInlined is the number of ranges from which on a character class is a separate automaton,
 // shared by all places that use the class.
 const mostInlined = 24
@@ -60,15 +54,6 @@ func (b *Builder) class(r Runes) int32 {
 		w.ways(b.encodings(r), start)
 	}
 	return start
-}
-
-// Hash returns a hash of a set of characters.
-func (r Runes) Hash() uint64 {
-	h := uint64(len(r))
-	for _, x := range r {
-		h = Mixed(h ^ uint64(x.Lo)<<32 ^ uint64(x.Hi))
-	}
-	return h
 }
 
 // ways writes the edges out of a state that read the sequences. These must be sorted; any two of

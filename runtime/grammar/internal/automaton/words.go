@@ -179,13 +179,5 @@ func (b *Builder) writeShared(w []string, from, to int32) {
 	}
 }
 
-// Mixed is a hash function for integers (splitmix64).
-func Mixed(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
 // mostHeavy is the largest number of words states whose tokens are followed in advance.
 const mostHeavy = 256

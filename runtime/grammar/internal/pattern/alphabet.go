@@ -8,14 +8,6 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// alphabet partitions all characters into classes that some expressions do not distinguish, so that
-// their automata read classes: \p{L} has 650 ranges and is one class.
-type alphabet struct {
-	cuts  []rune            // the first characters of the ranges of the partition, ascending
-	class []int32           // by range; -1: surrogates, which are not characters
-	sets  []automaton.Runes // the characters of each class
-}
-
 // newAlphabet returns the alphabet of some expressions, whose programs must exist.
 func newAlphabet(m *automaton.Meter, patterns []*pattern) *alphabet {
 	type event struct {
@@ -91,14 +83,6 @@ func (a *alphabet) reads(r automaton.Runes) []bool {
 		}
 	}
 	return out
-}
-
-// charReader is the program of an expression with the sets of characters that its instructions
-// read.
-type charReader struct {
-	*syntax.Prog
-	sets []automaton.Runes
-	set  []int32 // by instruction; -1 if it reads no character
 }
 
 // newCharReader returns the sets of a program, each once. Counts that were written out share the

@@ -1,11 +1,7 @@
-// Package pattern compiles regular expressions of ECMA-262 to expressions of package automaton. It
-// also matches them, lists their texts and intersects them.
 package pattern
 
 import (
 	"regexp/syntax"
-	"strings"
-	"unicode"
 
 	"sandwich/runtime/grammar/internal/automaton"
 )
@@ -56,140 +52,6 @@ const (
 	mostPlaces  = 80_000
 	mostCounted = 1 << 17
 )
-
-// Patterns parses and matches the expressions of a grammar, for all of its schemas.
-type Patterns struct {
-	*automaton.Builder
-	parsed map[patternKey]*pattern
-	spent  int // steps of matching
-}
-
-// PatternsOf returns the patterns of a builder.
-func PatternsOf(b *automaton.Builder) *Patterns {
-	p, ok := b.Patterns.(*Patterns)
-	if !ok {
-		p = &Patterns{Builder: b, parsed: map[patternKey]*pattern{}}
-		b.Patterns = p
-	}
-	return p
-}
-
-// pattern is a parsed expression, and its program once it is needed.
-type pattern struct {
-	re    *syntax.Regexp
-	looks []look
-	prog  *syntax.Prog
-	whole *dfa // set if constants were matched with it
-	// readers are the programs with the characters that they read.
-	readers []*charReader
-}
-
-// look is a look-around assertion: an expression that must or must not match before or after a
-// position.
-type look struct {
-	re          *syntax.Regexp
-	prog        *syntax.Prog
-	behind, not bool
-}
-
-// patternKey identifies a parsed expression; see ecma for wide.
-type patternKey struct {
-	text string
-	wide bool
-}
-
-// mostPattern is the largest length of an expression in bytes, mostClasses the largest number of
-// named character classes in it, and namedCost the bytes needed to parse one of them.
-const (
-	mostPattern = 256 << 10
-	mostClasses = 4 << 10
-	namedCost   = 6 << 10
-)
-
-// mostInstructions is the largest number of instructions of an expression's program.
-const mostInstructions = 1 << 15
-
-// Compiled parses an expression. Equal expressions are parsed once.
-func (b *Patterns) Compiled(path, text string) (*pattern, error) { return b.Read(path, text, false) }
-
-// Read parses an expression.
-func (b *Patterns) Read(path, text string, wide bool) (*pattern, error) {
-	key := patternKey{text, wide}
-	if p := b.parsed[key]; p != nil {
-		return p, nil
-	}
-	named := strings.Count(text, `\p`) + strings.Count(text, `\P`)
-	if len(text) > mostPattern || named > mostClasses {
-		return nil, automaton.Refuse(path,
-			"an expression may have %d bytes and %d classes such as \\p{L}; this one has %d and %d",
-			mostPattern, mostClasses, len(text), named)
-	}
-	reading := 16*len(text) + namedCost*named
-	b.Meter.Take(reading)
-	re, looks, err := parseECMA(text, wide)
-	if err != nil {
-		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", automaton.Clip(text), err)
-	}
-	b.Meter.Give(reading)
-	size := nodesOf(re) + len(text)
-	for _, l := range looks {
-		size += nodesOf(l.re)
-	}
-	b.Meter.Take(size)
-	p := &pattern{re: re, looks: looks}
-	b.parsed[key] = p
-	return p, nil
-}
-
-// nodesOf returns about how many bytes the syntax tree of an expression takes.
-func nodesOf(re *syntax.Regexp) int {
-	n := 192 + 4*cap(re.Rune)
-	for _, s := range re.Sub {
-		n += nodesOf(s)
-	}
-	return n
-}
-
-// progOf returns an expression with its program, in which counted repetitions are written out.
-func (b *Patterns) progOf(path, text string, wide bool) (*pattern, error) {
-	p, err := b.Read(path, text, wide)
-	if err != nil || p.prog != nil {
-		return p, err
-	}
-	n := instructions(p.re)
-	for _, l := range p.looks {
-		n = min(n+instructions(l.re), longest)
-	}
-	if n > mostInstructions {
-		return nil, automaton.Refuse(path, "the expression %q has %d instructions; at most %d are supported",
-			automaton.Clip(text), n, mostInstructions)
-	}
-	b.Meter.Take(64 * n)
-	for i := range p.looks {
-		if p.looks[i].prog, err = syntax.Compile(p.looks[i].re.Simplify()); err != nil {
-			return nil, automaton.Refuse(path, "the expression %q is not supported: %v", automaton.Clip(text), err)
-		}
-	}
-	if p.prog, err = syntax.Compile(p.re.Simplify()); err != nil {
-		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", automaton.Clip(text), err)
-	}
-	return p, nil
-}
-
-// instructions returns about how many instructions the program of an expression has.
-func instructions(re *syntax.Regexp) int {
-	n := 1
-	for _, s := range re.Sub {
-		n = min(n+1+instructions(s), longest)
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		return len(re.Rune)
-	case syntax.OpRepeat:
-		return times(n, max(re.Min+1, re.Max))
-	}
-	return n
-}
 
 // patternState is a position in the expression and the number of characters read, as far as it
 // matters.
@@ -307,31 +169,4 @@ func (w *patternWriter) anchor(s patternState, at int32, in *syntax.Inst) {
 		s.kind = ended
 	}
 	w.b.Eps(at, w.state(patternState{s.kind, in.Out, s.count}))
-}
-
-// instRunes returns the characters that an instruction reads.
-func instRunes(in *syntax.Inst) automaton.Runes {
-	switch in.Op {
-	case syntax.InstRuneAny:
-		return automaton.AnyRune
-	}
-	if len(in.Rune) == 1 {
-		return folded(in.Rune[0], syntax.Flags(in.Arg))
-	}
-	var r automaton.Runes
-	for i := 0; i+1 < len(in.Rune); i += 2 {
-		r = append(r, automaton.RuneRange{Lo: in.Rune[i], Hi: in.Rune[i+1]})
-	}
-	return r.InOrder().Both(automaton.AnyRune)
-}
-
-// folded returns a character and, if case is ignored, those that differ only in case.
-func folded(r rune, flags syntax.Flags) automaton.Runes {
-	out := automaton.Runes{{Lo: r, Hi: r}}
-	if flags&syntax.FoldCase != 0 {
-		for c := unicode.SimpleFold(r); c != r; c = unicode.SimpleFold(c) {
-			out = append(out, automaton.RuneRange{Lo: c, Hi: c})
-		}
-	}
-	return out.InOrder().Both(automaton.AnyRune)
 }

@@ -7,18 +7,6 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// Texts is a set of JSON strings: those that match all expressions (ECMA-262) in want and none in
-// unwanted, of least to most characters (most < 0 means no limit). It is recognized by the product
-// of the expressions' deterministic automata, whose states are created on demand.
-type Texts struct {
-	Want, Unwanted []string
-	Asked          []string // expressions whose matches sets reports
-	Least, Most    int
-	// If mod is positive, only texts whose number of characters has remainder rest modulo mod are
-	// in the set.
-	Mod, Rest int
-}
-
 // mostProduct limits the states of a product, productBytes its memory, and productWork the steps of
 // all products of a grammar. A keyword that exceeds them is unsupported; the limits of a
 // compilation are larger. mostTogether limits the expressions of a product.
@@ -31,12 +19,6 @@ const (
 
 // tooManyStates is the error for products that exceed these limits.
 const tooManyStates = "the combined expressions have too many states, which is not supported"
-
-// expend charges steps of matching expressions.
-func (b *Patterns) expend(n int) {
-	b.spent += n
-	b.Meter.Work(n)
-}
 
 // Product returns an expression for a set of texts.
 func (b *Patterns) Product(path string, t Texts) (automaton.Expr, error) {

@@ -2,30 +2,32 @@ package schema
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // array returns an expression for the arrays of a schema.
-func (c *compiler) array(s *value, path string) (automaton.Expr, error) {
-	least, most, err := span(s, path, "minItems", "maxItems")
+func (c *compiler) array(s *document.Value, path string) (automaton.Expr, error) {
+	least, most, err := document.Span(s, path, "minItems", "maxItems")
 	if err != nil {
 		return nil, err
 	}
-	unique := s.get("uniqueItems").isTrue() && (most < 0 || most > 1)
+	unique := s.Get("uniqueItems").IsTrue() && (most < 0 || most > 1)
 	switch {
 	case unique:
 		return c.unique(s, path, least, most)
-	case s.get("contains") != nil:
+	case s.Get("contains") != nil:
 		return c.containing(s, path, least, most)
 	}
-	first, key, rest := s.get("prefixItems"), "prefixItems", "items"
-	if it := s.get("items"); first == nil && it != nil && it.kind == kindArray {
+	first, key, rest := s.Get("prefixItems"), "prefixItems", "items"
+	if it := s.Get("items"); first == nil && it != nil && it.Kind == document.KindArray {
 		first, key, rest = it, "items", "additionalItems" // draft 7
 	}
 	var item automaton.Expr = c.AnyValue()
-	if r := s.get(rest); r.isFalse() {
+	if r := s.Get(rest); r.IsFalse() {
 		item = nil
 	} else if r != nil {
 		if item, err = c.part(path, rest); err != nil {
@@ -38,12 +40,12 @@ func (c *compiler) array(s *value, path string) (automaton.Expr, error) {
 		}
 		return c.List(item, least, most), nil
 	}
-	if first.kind != kindArray {
-		return nil, automaton.Refuse(show(path)+"/"+key, "the value must be a list of schemas")
+	if first.Kind != document.KindArray {
+		return nil, automaton.Refuse(document.Show(path)+"/"+key, "the value must be a list of schemas")
 	}
-	places := make([]automaton.Expr, len(first.list))
-	for i := range first.list {
-		if places[i], err = c.refer(path + "/" + key + "/" + itoa(i)); err != nil {
+	places := make([]automaton.Expr, len(first.List))
+	for i := range first.List {
+		if places[i], err = c.refer(path + "/" + key + "/" + strconv.Itoa(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -100,9 +102,9 @@ const mostFanned = 48
 
 // unique returns an expression for arrays of distinct items. Constants are listed; other items are
 // distinguished by classes (distinctByClass).
-func (c *compiler) unique(s *value, path string, least, most int) (automaton.Expr, error) {
+func (c *compiler) unique(s *document.Value, path string, least, most int) (automaton.Expr, error) {
 	var list []string
-	if it := s.get("items"); it != nil && it.kind == kindObject && s.get("prefixItems") == nil {
+	if it := s.Get("items"); it != nil && it.Kind == document.KindObject && s.Get("prefixItems") == nil {
 		at := path + "/items"
 		flat, err := c.flat(located{it, at}, 0)
 		if err != nil {
@@ -121,24 +123,24 @@ func (c *compiler) unique(s *value, path string, least, most int) (automaton.Exp
 		return nil, err
 	}
 	switch {
-	case list == nil && s.get("contains") == nil && s.get("prefixItems") == nil:
+	case list == nil && s.Get("contains") == nil && s.Get("prefixItems") == nil:
 		return c.distinctByClass(s, path, least, most)
 	case list == nil && least > 1:
-		return nil, automaton.Refuse(show(path)+"/uniqueItems",
+		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"with contains or prefixItems, distinct items are supported for "+
 				"constants only, or for at most one other item; minItems is %d", least)
 	case list == nil:
-		one := s.without("uniqueItems", "maxItems")
+		one := s.Without("uniqueItems", "maxItems")
 		if one == nil {
-			one = &value{kind: kindObject}
+			one = &document.Value{Kind: document.KindObject}
 		}
-		limit := &value{kind: kindNumber, text: "1"}
+		limit := &document.Value{Kind: document.KindNumber, Text: "1"}
 		if few > 1 {
-			return nil, automaton.Refuse(show(path)+"/minContains",
+			return nil, automaton.Refuse(document.Show(path)+"/minContains",
 				"distinct items are supported for constants, or for at most one "+
 					"other item")
 		}
-		return c.array(one.and("maxItems", limit), path)
+		return c.array(one.And("maxItems", limit), path)
 	case most < 0 || most > len(list):
 		most = len(list)
 	}
@@ -146,7 +148,7 @@ func (c *compiler) unique(s *value, path string, least, most int) (automaton.Exp
 		return automaton.Nothing{}, nil
 	}
 	if len(list) > mostDistinctItems {
-		return nil, automaton.Refuse(show(path)+"/uniqueItems",
+		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"distinct items are supported among at most %d constants, not %d",
 			mostDistinctItems, len(list))
 	}
@@ -195,8 +197,8 @@ func distinct(w automaton.Words) []string {
 
 // plainConstants returns the constants of a flat schema without alternatives, or nil for other
 // schemas.
-func (c *compiler) plainConstants(flat *value, path string) (automaton.Words, error) {
-	if flat.kind != kindObject || flat.get("anyOf") != nil || flat.get("oneOf") != nil {
+func (c *compiler) plainConstants(flat *document.Value, path string) (automaton.Words, error) {
+	if flat.Kind != document.KindObject || flat.Get("anyOf") != nil || flat.Get("oneOf") != nil {
 		return nil, nil
 	}
 	e, done, err := c.constants(flat, path)
@@ -208,22 +210,22 @@ func (c *compiler) plainConstants(flat *value, path string) (automaton.Words, er
 
 // distinctContained returns how many of the constants must and may match contains (many < 0 means
 // no limit), and which of them match it.
-func (c *compiler) distinctContained(s *value, path string, list []string) (few, many int,
+func (c *compiler) distinctContained(s *document.Value, path string, list []string) (few, many int,
 	in map[string]bool, err error) {
-	k := s.get("contains")
+	k := s.Get("contains")
 	if k == nil {
 		return 0, -1, nil, nil
 	}
-	if k.kind != kindObject && k.kind != kindBool {
-		return 0, 0, nil, automaton.Refuse(show(path)+"/contains", "a schema must be an object, true or false")
+	if k.Kind != document.KindObject && k.Kind != document.KindBool {
+		return 0, 0, nil, automaton.Refuse(document.Show(path)+"/contains", "a schema must be an object, true or false")
 	}
-	if few, err = count(s, path, "minContains", 1); err == nil {
-		many, err = count(s, path, "maxContains", -1)
+	if few, err = document.Count(s, path, "minContains", 1); err == nil {
+		many, err = document.Count(s, path, "maxContains", -1)
 	}
 	if err != nil || list == nil || few == 0 && many < 0 {
 		return few, many, nil, err
 	}
-	item, err := c.flat(located{s.get("items"), path + "/items"}, 0)
+	item, err := c.flat(located{s.Get("items"), path + "/items"}, 0)
 	if err != nil {
 		return 0, 0, nil, err
 	}
@@ -231,7 +233,7 @@ func (c *compiler) distinctContained(s *value, path string, list []string) (few,
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	if in = map[string]bool{}; wanted.isFalse() {
+	if in = map[string]bool{}; wanted.IsFalse() {
 		return few, many, in, nil
 	}
 	both, err := c.merge(item, wanted, path+"/contains")
@@ -243,9 +245,9 @@ func (c *compiler) distinctContained(s *value, path string, list []string) (few,
 		return 0, 0, nil, err
 	}
 	// An expression for a format does not cover all texts of the format.
-	if w == nil && constantsOf(both) == nil || both.get("anyOf") != nil || both.get("oneOf") != nil ||
-		wanted.get("format") != nil {
-		return 0, 0, nil, automaton.Refuse(show(path)+"/contains",
+	if w == nil && document.ConstantsOf(both) == nil || both.Get("anyOf") != nil || both.Get("oneOf") != nil ||
+		wanted.Get("format") != nil {
+		return 0, 0, nil, automaton.Refuse(document.Show(path)+"/contains",
 			"with uniqueItems, contains is supported only if types, "+
 				"constants, bounds and expressions decide which items match")
 	}

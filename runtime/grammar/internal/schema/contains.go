@@ -1,6 +1,11 @@
 package schema
 
-import "sandwich/runtime/grammar/internal/automaton"
+import (
+	"strconv"
+
+	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
+)
 
 // mostContained limits the number of states that count items and matches of contains together.
 const mostContained = 1 << 12
@@ -17,44 +22,44 @@ type container struct {
 // containing returns an expression for arrays with contains: minContains to maxContains items match
 // it. Without an upper bound the other items need not differ from it; with one they must not match
 // it.
-func (c *compiler) containing(s *value, path string, least, most int) (automaton.Expr, error) {
+func (c *compiler) containing(s *document.Value, path string, least, most int) (automaton.Expr, error) {
 	w := &container{least: least, most: most}
-	if k := s.get("contains").kind; k != kindObject && k != kindBool {
-		return nil, automaton.Refuse(show(path)+"/contains", "a schema must be an object, true or false")
+	if k := s.Get("contains").Kind; k != document.KindObject && k != document.KindBool {
+		return nil, automaton.Refuse(document.Show(path)+"/contains", "a schema must be an object, true or false")
 	}
 	var err error
-	if w.few, err = count(s, path, "minContains", 1); err != nil {
+	if w.few, err = document.Count(s, path, "minContains", 1); err != nil {
 		return nil, err
 	}
-	if w.many, err = count(s, path, "maxContains", -1); err != nil {
+	if w.many, err = document.Count(s, path, "maxContains", -1); err != nil {
 		return nil, err
 	}
 	if w.few == 0 && w.many < 0 {
-		return c.array(s.but("contains"), path)
+		return c.array(s.But("contains"), path)
 	}
 	if w.many >= 0 && w.few > w.many {
 		return automaton.Nothing{}, nil
 	}
 	key, others := "prefixItems", "items"
-	if it := s.get("items"); s.get(key) == nil && it != nil && it.kind == kindArray {
+	if it := s.Get("items"); s.Get(key) == nil && it != nil && it.Kind == document.KindArray {
 		key, others = "items", "additionalItems" // draft 7
 	}
-	first, _ := places(s)
+	first, _ := document.Places(s)
 	w.last = max(len(first), w.least, w.most, 1)
 	if w.most >= 0 {
 		w.last = w.most
 	}
 	if w.last > mostContained || (w.last+1)*(max(w.few, w.many)+1) > mostContained {
-		return nil, automaton.Refuse(show(path)+"/contains",
+		return nil, automaton.Refuse(document.Show(path)+"/contains",
 			"the product of the counts of items and of matches is limited to %d",
 			mostContained)
 	}
 	for i := range first {
-		if err := w.place(c, s, path, located{first[i], path + "/" + key + "/" + itoa(i)}); err != nil {
+		if err := w.place(c, s, path, located{first[i], path + "/" + key + "/" + strconv.Itoa(i)}); err != nil {
 			return nil, err
 		}
 	}
-	if err := w.place(c, s, path, located{s.get(others), path + "/" + others}); err != nil {
+	if err := w.place(c, s, path, located{s.Get(others), path + "/" + others}); err != nil {
 		return nil, err
 	}
 	w.space = c.Space()
@@ -63,10 +68,10 @@ func (c *compiler) containing(s *value, path string, least, most int) (automaton
 }
 
 // place adds the expressions for the items at one more position.
-func (w *container) place(c *compiler, s *value, path string, item located) error {
-	wanted := located{s.get("contains"), path + "/contains"}
+func (w *container) place(c *compiler, s *document.Value, path string, item located) error {
+	wanted := located{s.Get("contains"), path + "/contains"}
 	if item.schema == nil {
-		item = located{&value{kind: kindBool, text: "true"}, path}
+		item = located{&document.Value{Kind: document.KindBool, Text: "true"}, path}
 	}
 	in, err := c.merged(path, item, wanted)
 	if err != nil {
@@ -74,7 +79,7 @@ func (w *container) place(c *compiler, s *value, path string, item located) erro
 	}
 	var out automaton.Expr
 	switch {
-	case s.get("maxContains") != nil:
+	case s.Get("maxContains") != nil:
 		not, err := c.negated(wanted, 0)
 		if err != nil {
 			return err
@@ -126,57 +131,4 @@ func (w *container) write(b *automaton.Builder, from, to int32) {
 		}
 	}
 	b.Write(automaton.Sequence{w.space, automaton.Literal("]")}, end, to)
-}
-
-// but returns a schema without one keyword.
-func (v *value) but(key string) *value {
-	out := &value{kind: kindObject}
-	for _, m := range v.members {
-		if m.name != key {
-			out.members = append(out.members, m)
-		}
-	}
-	return out
-}
-
-// withContains makes the default of minContains explicit, and drops minContains and maxContains
-// without contains, so that schemas can be merged.
-func (v *value) withContains() *value {
-	switch {
-	case v.kind != kindObject:
-		return v
-	case v.get("contains") != nil && v.get("minContains") == nil:
-		return v.and("minContains", &value{kind: kindNumber, text: "1"})
-	case v.get("contains") == nil && (v.get("minContains") != nil || v.get("maxContains") != nil):
-		return v.but("minContains").but("maxContains")
-	}
-	return v
-}
-
-// withExclusive converts the boolean exclusiveMinimum and exclusiveMaximum of draft 4 to the
-// numbers of later drafts.
-func (v *value) withExclusive() *value {
-	for _, k := range [][2]string{{"exclusiveMinimum", "minimum"}, {"exclusiveMaximum", "maximum"}} {
-		x, bound := v.get(k[0]), v.get(k[1])
-		if x == nil || x.kind != kindBool {
-			continue
-		}
-		if v = v.but(k[0]); bound != nil && x.isTrue() {
-			v = v.but(k[1]).and(k[0], bound)
-		}
-	}
-	return v
-}
-
-// negatedContains returns the arrays with too few and with too many items that match contains.
-func negatedContains(s *value) (out []*value) {
-	number := func(n int) *value { return &value{kind: kindNumber, text: itoa(n)} }
-	arrays := ofType("array").and("contains", s.get("contains"))
-	if few, err := count(s, "", "minContains", 1); err == nil && few > 0 {
-		out = append(out, arrays.and("minContains", number(0)).and("maxContains", number(few-1)))
-	}
-	if many, err := count(s, "", "maxContains", -1); err == nil && many >= 0 {
-		out = append(out, arrays.and("minContains", number(many+1)))
-	}
-	return out
 }

@@ -2,9 +2,11 @@ package schema
 
 import (
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // mostCompared is the largest number of schemas of a oneOf that are compared with each other.
@@ -12,14 +14,16 @@ const mostCompared = 400
 
 // overlapping returns for each schema of a oneOf the indices of the others that may match the same
 // value.
-func (c *compiler) overlapping(list *value, path string) (flat []*value, conflicts [][]int, err error) {
-	if len(list.list) > mostCompared {
-		return nil, nil, automaton.Refuse(show(path)+"/oneOf", "oneOf supports at most %d schemas; use anyOf for more",
+func (c *compiler) overlapping(list *document.Value, path string) (flat []*document.Value, conflicts [][]int,
+	err error) {
+	if len(list.List) > mostCompared {
+		return nil, nil, automaton.Refuse(document.Show(path)+"/oneOf",
+			"oneOf supports at most %d schemas; use anyOf for more",
 			mostCompared)
 	}
-	conflicts = make([][]int, len(list.list))
-	for i, x := range list.list {
-		v, err := c.wide(located{x, path + "/oneOf/" + itoa(i)}, 0)
+	conflicts = make([][]int, len(list.List))
+	for i, x := range list.List {
+		v, err := c.wide(located{x, path + "/oneOf/" + strconv.Itoa(i)}, 0)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -34,31 +38,31 @@ func (c *compiler) overlapping(list *value, path string) (flat []*value, conflic
 }
 
 // disjoint reports whether no value matches both schemas. It returns false if that is unknown.
-func (c *compiler) disjoint(a, b *value, depth int) bool {
-	if a.isFalse() || b.isFalse() {
+func (c *compiler) disjoint(a, b *document.Value, depth int) bool {
+	if a.IsFalse() || b.IsFalse() {
 		return true
 	}
-	if a.kind != kindObject || b.kind != kindObject || depth > 4 {
+	if a.Kind != document.KindObject || b.Kind != document.KindObject || depth > 4 {
 		return false
 	}
-	ka, kb := constantsOf(a), constantsOf(b)
+	ka, kb := document.ConstantsOf(a), document.ConstantsOf(b)
 	c.Meter.Work(64 + 4*len(ka)*max(1, len(kb)))
 	if ka != nil && kb != nil {
-		return !slices.ContainsFunc(ka, func(x *value) bool { return slices.ContainsFunc(kb, x.equal) })
+		return !slices.ContainsFunc(ka, func(x *document.Value) bool { return slices.ContainsFunc(kb, x.Equal) })
 	}
 	if ka != nil {
 		ka, kb, a, b = kb, ka, b, a
 	}
 	ta := c.typesOf(a, depth)
 	if kb != nil {
-		return !slices.ContainsFunc(kb, func(x *value) bool { return x.hasType(ta) && !c.excludes(a, x) }) ||
+		return !slices.ContainsFunc(kb, func(x *document.Value) bool { return x.HasType(ta) && !c.excludes(a, x) }) ||
 			c.eachDisjoint(a, b, depth)
 	}
 	tb := c.typesOf(b, depth)
 	if !overlap(ta, tb) || c.eachDisjoint(a, b, depth) || c.eachDisjoint(b, a, depth) {
 		return true
 	}
-	for _, t := range typeNames {
+	for _, t := range document.TypeNames {
 		if overlap([]string{t}, ta) && overlap([]string{t}, tb) && !c.disjointIn(t, a, b, depth) {
 			return false
 		}
@@ -67,34 +71,34 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 }
 
 // excludes reports whether a schema does not allow a constant string or number.
-func (c *compiler) excludes(s, x *value) bool {
-	switch x.kind {
-	case kindString:
+func (c *compiler) excludes(s, x *document.Value) bool {
+	switch x.Kind {
+	case document.KindString:
 		t, err := c.wideTexts(s, "")
 		if err != nil {
 			return false
 		}
-		n := utf8.RuneCountInString(x.text)
+		n := utf8.RuneCountInString(x.Text)
 		return n < t.Least || t.Most >= 0 && n > t.Most || slices.ContainsFunc(t.Want, func(p string) bool {
 			_, err := c.Read("", p, true)
-			return err == nil && !c.Matches(p, x.text, true)
+			return err == nil && !c.Matches(p, x.Text, true)
 		})
-	case kindNumber:
+	case document.KindNumber:
 		n, err := c.bounds(s, "")
-		r, ok := rational(x)
+		r, ok := document.Rational(x)
 		return err == nil && ok && !n.None() && !n.Holds(r)
 	}
 	return false
 }
 
 // eachDisjoint reports whether each alternative of a is disjoint from b.
-func (c *compiler) eachDisjoint(a, b *value, depth int) bool {
+func (c *compiler) eachDisjoint(a, b *document.Value, depth int) bool {
 	for _, key := range []string{"anyOf", "oneOf"} {
-		list := a.get(key)
-		if list == nil || len(list.list) == 0 || len(list.list) > mostExclusive*4 {
+		list := a.Get(key)
+		if list == nil || len(list.List) == 0 || len(list.List) > mostExclusive*4 {
 			continue
 		}
-		if !slices.ContainsFunc(list.list, func(x *value) bool {
+		if !slices.ContainsFunc(list.List, func(x *document.Value) bool {
 			v, err := c.wide(located{x, ""}, 0)
 			return err != nil || !c.disjoint(v, b, depth+1)
 		}) {
@@ -105,29 +109,29 @@ func (c *compiler) eachDisjoint(a, b *value, depth int) bool {
 }
 
 // typesOf returns the types of a schema as far as they are known, including its alternatives.
-func (c *compiler) typesOf(s *value, depth int) []string {
+func (c *compiler) typesOf(s *document.Value, depth int) []string {
 	c.Meter.Work(32)
-	all, err := types(s, "")
+	all, err := document.Types(s, "")
 	if err != nil {
-		return typeNames
+		return document.TypeNames
 	}
-	if k := constantsOf(s); k != nil {
+	if k := document.ConstantsOf(s); k != nil {
 		all = slices.DeleteFunc(slices.Clone(all), func(t string) bool {
-			return !slices.ContainsFunc(k, func(x *value) bool { return x.hasType([]string{t}) })
+			return !slices.ContainsFunc(k, func(x *document.Value) bool { return x.HasType([]string{t}) })
 		})
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		list := s.get(key)
-		if list == nil || len(list.list) == 0 || depth > 4 {
+		list := s.Get(key)
+		if list == nil || len(list.List) == 0 || depth > 4 {
 			continue
 		}
 		var some []string
-		for _, x := range list.list {
+		for _, x := range list.List {
 			v, err := c.wide(located{x, ""}, 0)
 			switch {
-			case err != nil || v.isTrue():
-				some = typeNames
-			case v.kind == kindObject:
+			case err != nil || v.IsTrue():
+				some = document.TypeNames
+			case v.Kind == document.KindObject:
 				some = append(some, c.typesOf(v, depth+1)...)
 			}
 		}
@@ -137,7 +141,7 @@ func (c *compiler) typesOf(s *value, depth int) []string {
 }
 
 // disjointIn reports whether no value of a type matches both schemas.
-func (c *compiler) disjointIn(t string, a, b *value, depth int) bool {
+func (c *compiler) disjointIn(t string, a, b *document.Value, depth int) bool {
 	switch t {
 	case "object":
 		return c.disjointObjects(a, b, depth) || c.disjointNames(a, b) || c.disjointNames(b, a)
@@ -163,7 +167,7 @@ func apart(x, y automaton.Bounds) bool {
 }
 
 // disjointTexts reports whether no string satisfies the expressions, formats and lengths of both.
-func (c *compiler) disjointTexts(a, b *value) bool {
+func (c *compiler) disjointTexts(a, b *document.Value) bool {
 	x, err1 := c.wideTexts(a, "")
 	y, err2 := c.wideTexts(b, "")
 	if err1 != nil || err2 != nil {
@@ -181,17 +185,17 @@ func (c *compiler) disjointTexts(a, b *value) bool {
 }
 
 // disjointArrays compares the lengths of arrays and the first items that one of them requires.
-func (c *compiler) disjointArrays(a, b *value, depth int) bool {
-	leastA, mostA, err1 := span(a, "", "minItems", "maxItems")
-	leastB, mostB, err2 := span(b, "", "minItems", "maxItems")
+func (c *compiler) disjointArrays(a, b *document.Value, depth int) bool {
+	leastA, mostA, err1 := document.Span(a, "", "minItems", "maxItems")
+	leastB, mostB, err2 := document.Span(b, "", "minItems", "maxItems")
 	if err1 != nil || err2 != nil {
 		return false
 	}
 	if mostA >= 0 && mostA < leastB || mostB >= 0 && mostB < leastA {
 		return true
 	}
-	at := func(s *value, i int) *value {
-		first, rest := places(s)
+	at := func(s *document.Value, i int) *document.Value {
+		first, rest := document.Places(s)
 		if i < len(first) {
 			return first[i]
 		}
@@ -212,17 +216,17 @@ func (c *compiler) disjointArrays(a, b *value, depth int) bool {
 }
 
 // disjointObjects looks for a required property whose schemas are disjoint.
-func (c *compiler) disjointObjects(a, b *value, depth int) bool {
-	pa, pb := a.get("properties"), b.get("properties")
+func (c *compiler) disjointObjects(a, b *document.Value, depth int) bool {
+	pa, pb := a.Get("properties"), b.Get("properties")
 	if pa == nil || pb == nil || depth > 3 {
 		return false
 	}
-	for _, m := range pa.members {
-		other := pb.get(m.name)
-		if other == nil || !requires(a, m.name) && !requires(b, m.name) {
+	for _, m := range pa.Members {
+		other := pb.Get(m.Name)
+		if other == nil || !document.Requires(a, m.Name) && !document.Requires(b, m.Name) {
 			continue
 		}
-		x, err1 := c.wide(located{m.value, ""}, 0)
+		x, err1 := c.wide(located{m.Value, ""}, 0)
 		y, err2 := c.wide(located{other, ""}, 0)
 		if err1 == nil && err2 == nil && c.disjoint(x, y, depth+1) {
 			return true
@@ -232,28 +236,13 @@ func (c *compiler) disjointObjects(a, b *value, depth int) bool {
 }
 
 // disjointNames reports whether a requires a property that b does not allow.
-func (c *compiler) disjointNames(a, b *value) bool {
-	r := a.get("required")
-	if r == nil || !b.get("additionalProperties").isFalse() || b.get("patternProperties") != nil {
+func (c *compiler) disjointNames(a, b *document.Value) bool {
+	r := a.Get("required")
+	if r == nil || !b.Get("additionalProperties").IsFalse() || b.Get("patternProperties") != nil {
 		return false
 	}
-	p := b.get("properties")
-	return slices.ContainsFunc(r.list, func(n *value) bool { return p == nil || p.get(n.text) == nil })
-}
-
-func requires(s *value, name string) bool {
-	r := s.get("required")
-	return r != nil && slices.ContainsFunc(r.list, func(x *value) bool { return x.text == name })
-}
-
-func constantsOf(s *value) []*value {
-	if k := s.get("const"); k != nil {
-		return []*value{k}
-	}
-	if e := s.get("enum"); e != nil {
-		return e.list
-	}
-	return nil
+	p := b.Get("properties")
+	return slices.ContainsFunc(r.List, func(n *document.Value) bool { return p == nil || p.Get(n.Text) == nil })
 }
 
 func overlap(a, b []string) bool {
@@ -262,3 +251,7 @@ func overlap(a, b []string) bool {
 			t == "number" && slices.Contains(b, "integer")
 	})
 }
+
+// mostExclusive is the largest number of overlapping schemas that are excluded from a schema of a
+// oneOf.
+const mostExclusive = 8

@@ -3,8 +3,10 @@ package schema
 import (
 	"math/big"
 	"slices"
+	"strconv"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // Distinct items that are not constants are distinguished by their first letter, their remainder or
@@ -20,18 +22,18 @@ const (
 )
 
 // distinctByClass returns an expression for arrays of distinct items.
-func (c *compiler) distinctByClass(s *value, path string, least, most int) (automaton.Expr, error) {
+func (c *compiler) distinctByClass(s *document.Value, path string, least, most int) (automaton.Expr, error) {
 	n := max(fewClasses, least)
 	if n > mostDistinctClasses {
-		return nil, automaton.Refuse(show(path)+"/uniqueItems",
+		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"at most %d distinct items that are not constants are supported; "+
 				"minItems is %d", mostDistinctClasses, least)
 	}
-	item := located{s.get("items"), path + "/items"}
+	item := located{s.Get("items"), path + "/items"}
 	if item.schema == nil {
-		item = located{&value{kind: kindBool, text: "true"}, path}
+		item = located{&document.Value{Kind: document.KindBool, Text: "true"}, path}
 	}
-	if item.schema.isFalse() || most == 0 {
+	if item.schema.IsFalse() || most == 0 {
 		if least > 0 {
 			return automaton.Nothing{}, nil
 		}
@@ -61,7 +63,7 @@ func (c *compiler) distinctByClass(s *value, path string, least, most int) (auto
 		u.most = len(u.list)
 	}
 	if least > u.most {
-		return nil, automaton.Refuse(show(path)+"/uniqueItems",
+		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"only %d distinct items of this kind are supported; minItems is %d",
 			len(u.list), least)
 	}
@@ -69,10 +71,10 @@ func (c *compiler) distinctByClass(s *value, path string, least, most int) (auto
 }
 
 // classesOf returns about n schemas that are pairwise disjoint, to be merged with a flat schema.
-func (c *compiler) classesOf(flat *value, path string, n, depth int) (out []*value, err error) {
-	names := typeNames
-	if flat.kind == kindObject {
-		if names, err = types(flat, path); err != nil {
+func (c *compiler) classesOf(flat *document.Value, path string, n, depth int) (out []*document.Value, err error) {
+	names := document.TypeNames
+	if flat.Kind == document.KindObject {
+		if names, err = document.Types(flat, path); err != nil {
 			return nil, err
 		}
 	}
@@ -80,12 +82,12 @@ func (c *compiler) classesOf(flat *value, path string, n, depth int) (out []*val
 	for _, t := range names {
 		switch t {
 		case "string":
-			var some []*value
+			var some []*document.Value
 			if some, err = c.textClasses(flat, path, n); err == nil {
 				out = append(out, some...)
 			}
 		case "integer":
-			if !contains(names, "number") {
+			if !slices.Contains(names, "number") {
 				out = append(out, restClasses(n)...)
 			}
 		case "number":
@@ -94,15 +96,15 @@ func (c *compiler) classesOf(flat *value, path string, n, depth int) (out []*val
 			out = append(out, c.memberClasses(flat, path, n, depth)...)
 		case "array":
 			for i := range n {
-				size := &value{kind: kindNumber, text: itoa(i)}
-				out = append(out, ofType("array").and("minItems", size).and("maxItems", size))
+				size := &document.Value{Kind: document.KindNumber, Text: strconv.Itoa(i)}
+				out = append(out, document.OfType("array").And("minItems", size).And("maxItems", size))
 			}
 		case "boolean":
 			for _, b := range []string{"true", "false"} {
-				out = append(out, object1("const", &value{kind: kindBool, text: b}))
+				out = append(out, document.OneMember("const", &document.Value{Kind: document.KindBool, Text: b}))
 			}
 		case "null":
-			out = append(out, object1("const", &value{kind: kindNull, text: "null"}))
+			out = append(out, document.OneMember("const", &document.Value{Kind: document.KindNull, Text: "null"}))
 		}
 		if err != nil {
 			return nil, err
@@ -115,7 +117,7 @@ func (c *compiler) classesOf(flat *value, path string, n, depth int) (out []*val
 }
 
 // spread selects n classes evenly from all types.
-func spread(all []*value, names []string, n int) (out []*value) {
+func spread(all []*document.Value, names []string, n int) (out []*document.Value) {
 	step := float64(len(all)) / float64(n)
 	for i := range n {
 		out = append(out, all[int(float64(i)*step)])
@@ -128,21 +130,22 @@ var firstLetters = []string{"sSjJ08", "cCnN19", "pPlLqQ2", "aAmM3", "dDbB4", "rR
 
 // textClasses returns classes of strings by first letter, last letter or length, whichever gives
 // the most classes.
-func (c *compiler) textClasses(s *value, path string, n int) ([]*value, error) {
-	class := func(pattern string) *value {
-		return ofType("string").and(moreTexts, &value{kind: kindArray, list: texted([]string{pattern})})
+func (c *compiler) textClasses(s *document.Value, path string, n int) ([]*document.Value, error) {
+	class := func(pattern string) *document.Value {
+		return document.OfType("string").And(document.MoreTexts, &document.Value{Kind: document.KindArray,
+			List: document.Texted([]string{pattern})})
 	}
-	var first, last, length []*value
+	var first, last, length []*document.Value
 	all := ""
 	for _, letters := range firstLetters {
 		first, last, all = append(first, class("^["+letters+"]")), append(last, class("["+letters+"]$")), all+letters
 	}
 	first, last = append(first, class("^[^"+all+"]")), append(last, class("[^"+all+"]$"))
 	for i := range n {
-		length = append(length, class("^(?:[^]{"+itoa(n)+"})*[^]{"+itoa(i)+"}$"))
+		length = append(length, class("^(?:[^]{"+strconv.Itoa(n)+"})*[^]{"+strconv.Itoa(i)+"}$"))
 	}
-	if s.kind != kindObject {
-		s = &value{kind: kindObject}
+	if s.Kind != document.KindObject {
+		s = &document.Value{Kind: document.KindObject}
 	}
 	t, err := c.texts(s, path)
 	if err != nil {
@@ -151,12 +154,12 @@ func (c *compiler) textClasses(s *value, path string, n int) ([]*value, error) {
 	if n <= len(first) && len(t.Want)+len(t.Unwanted) == 0 && t.Most != 0 {
 		return first, nil
 	}
-	var best []*value
-	for _, list := range [][]*value{first, last, length} {
-		var some []*value
+	var best []*document.Value
+	for _, list := range [][]*document.Value{first, last, length} {
+		var some []*document.Value
 		for _, x := range list {
 			with := t
-			with.Want = append(slices.Clone(t.Want), x.get(moreTexts).list[0].text)
+			with.Want = append(slices.Clone(t.Want), x.Get(document.MoreTexts).List[0].Text)
 			ok, err := c.Inhabited(path, with)
 			if err != nil {
 				return nil, err
@@ -176,21 +179,23 @@ func (c *compiler) textClasses(s *value, path string, n int) ([]*value, error) {
 }
 
 // restClasses returns classes of whole numbers by their remainder modulo n.
-func restClasses(n int) (out []*value) {
+func restClasses(n int) (out []*document.Value) {
 	for i := range n {
-		rule := &value{kind: kindArray, list: []*value{{kind: kindNumber, text: itoa(n)},
-			{kind: kindNumber, text: itoa(i)}, {kind: kindBool, text: "true"}}}
-		out = append(out, ofType("integer").and(remainders, &value{kind: kindArray, list: []*value{rule}}))
+		rule := &document.Value{Kind: document.KindArray, List: []*document.Value{{Kind: document.KindNumber,
+			Text: strconv.Itoa(n)},
+			{Kind: document.KindNumber, Text: strconv.Itoa(i)}, {Kind: document.KindBool, Text: "true"}}}
+		out = append(out, document.OfType("integer").And(document.Remainders, &document.Value{Kind: document.KindArray,
+			List: []*document.Value{rule}}))
 	}
 	return out
 }
 
 // rangeClasses returns classes of numbers: ranges of equal width between the bounds, or a default
 // range if a bound is missing.
-func (c *compiler) rangeClasses(s *value, path string, n int) (out []*value) {
+func (c *compiler) rangeClasses(s *document.Value, path string, n int) (out []*document.Value) {
 	least, most := big.NewRat(-1, 1), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(n-2)))
 	even := false
-	if s.kind == kindObject {
+	if s.Kind == document.KindObject {
 		if b, err := c.bounds(s, path); err == nil {
 			switch even = b.Least != nil && b.Most != nil; {
 			case even:
@@ -202,19 +207,19 @@ func (c *compiler) rangeClasses(s *value, path string, n int) (out []*value) {
 			}
 		}
 	}
-	cut := func(i int) *value {
+	cut := func(i int) *document.Value {
 		width := new(big.Rat).Sub(most, least)
 		x := width.Mul(width, big.NewRat(int64(i), int64(n)))
 		text := x.Add(x, least).FloatString(6)
-		return &value{kind: kindNumber, text: text}
+		return &document.Value{Kind: document.KindNumber, Text: text}
 	}
 	for i := range n {
-		x := ofType("number")
+		x := document.OfType("number")
 		if i > 0 {
-			x = x.and("minimum", cut(i))
+			x = x.And("minimum", cut(i))
 		}
 		if i < n-1 {
-			x = x.and("exclusiveMaximum", cut(i+1))
+			x = x.And("exclusiveMaximum", cut(i+1))
 		}
 		out = append(out, x)
 	}
@@ -223,28 +228,28 @@ func (c *compiler) rangeClasses(s *value, path string, n int) (out []*value) {
 
 // memberClasses returns classes of objects by the value of a required member: the first one whose
 // values have enough classes.
-func (c *compiler) memberClasses(s *value, path string, n, depth int) []*value {
-	plain := []*value{ofType("object")}
-	p := s.get("properties")
-	if depth > 3 || p == nil || p.kind != kindObject {
+func (c *compiler) memberClasses(s *document.Value, path string, n, depth int) []*document.Value {
+	plain := []*document.Value{document.OfType("object")}
+	p := s.Get("properties")
+	if depth > 3 || p == nil || p.Kind != document.KindObject {
 		return plain
 	}
-	for _, m := range p.members {
-		if !requires(s, m.name) {
+	for _, m := range p.Members {
+		if !document.Requires(s, m.Name) {
 			continue
 		}
-		at := path + "/properties/" + escapePointer(m.name)
-		flat, err := c.flat(located{m.value, at}, 0)
-		if err != nil || flat.get("enum") != nil || flat.get("const") != nil {
+		at := path + "/properties/" + document.EscapePointer(m.Name)
+		flat, err := c.flat(located{m.Value, at}, 0)
+		if err != nil || flat.Get("enum") != nil || flat.Get("const") != nil {
 			continue
 		}
 		some, err := c.classesOf(flat, at, n, depth+1)
 		if err != nil || len(some) < n {
 			continue
 		}
-		var out []*value
+		var out []*document.Value
 		for _, x := range some {
-			out = append(out, ofType("object").and("properties", object1(m.name, x)))
+			out = append(out, document.OfType("object").And("properties", document.OneMember(m.Name, x)))
 		}
 		return out
 	}

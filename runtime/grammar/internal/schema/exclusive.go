@@ -2,27 +2,26 @@ package schema
 
 import (
 	"slices"
+	"strconv"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
-
-// mostExclusive is the largest number of overlapping schemas that are excluded from a schema of a
-// oneOf.
-const mostExclusive = 8
 
 // exclusive returns an expression for a oneOf whose schemas overlap. For each type it excludes from
 // a schema what the overlapping ones allow. If that is not supported, it drops types that the
 // schema does not mention. flat and conflicts are the results of overlapping.
-func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conflicts [][]int) (automaton.Expr, error) {
+func (c *compiler) exclusive(list, rest *document.Value, path string, flat []*document.Value,
+	conflicts [][]int) (automaton.Expr, error) {
 	var out automaton.Choice
-	whole := typeNames
+	whole := document.TypeNames
 	if rest != nil {
-		if v, err := c.wide(located{rest, path}, 0); err == nil && v.kind == kindObject {
+		if v, err := c.wide(located{rest, path}, 0); err == nil && v.Kind == document.KindObject {
 			whole = c.typesOf(v, 0)
 		}
 	}
-	for i, x := range list.list {
-		at := located{x, path + "/oneOf/" + itoa(i)}
+	for i, x := range list.List {
+		at := located{x, path + "/oneOf/" + strconv.Itoa(i)}
 		all := []located{at}
 		if rest != nil {
 			all = append(all, located{rest, path})
@@ -34,7 +33,8 @@ func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conf
 			}
 			others := slices.DeleteFunc(slices.Clone(conflicts[i]), func(j int) bool {
 				theirs := c.typesOf(flat[j], 0)
-				return !overlap([]string{t}, theirs) || flat[i].kind == kindObject && flat[j].kind == kindObject &&
+				return !overlap([]string{t}, theirs) || flat[i].Kind == document.KindObject &&
+					flat[j].Kind == document.KindObject &&
 					c.disjointIn(t, flat[i], flat[j], 0)
 			})
 			if len(others) == 0 {
@@ -62,7 +62,7 @@ func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conf
 			}
 			out = append(out, e)
 		default:
-			e, err := c.merged(path, append(all, located{ofType(free...), path})...)
+			e, err := c.merged(path, append(all, located{document.OfType(free...), path})...)
 			if err != nil {
 				return nil, err
 			}
@@ -73,67 +73,69 @@ func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conf
 }
 
 func overlaps(path string, i, j int) *automaton.Error {
-	return automaton.Refuse(show(path)+"/oneOf",
+	return automaton.Refuse(document.Show(path)+"/oneOf",
 		"schemas %d and %d may match the same value; use anyOf, or give them distinct "+
 			"types or constants", min(i, j), max(i, j))
 }
 
 // onlyIn returns schemas that match values of a type that none of the others allows.
-func (c *compiler) onlyIn(t string, mine *value, list *value, path string, flat []*value, others []int) ([]located,
+func (c *compiler) onlyIn(t string, mine *document.Value, list *document.Value, path string, flat []*document.Value,
+	others []int) ([]located,
 	error) {
 	if len(others) > mostExclusive {
-		return nil, automaton.Refuse(show(path)+"/oneOf", "more than %d schemas overlap", mostExclusive)
+		return nil, automaton.Refuse(document.Show(path)+"/oneOf", "more than %d schemas overlap", mostExclusive)
 	}
-	all := []located{{ofType(t), path}}
+	all := []located{{document.OfType(t), path}}
 	outer := c.told
 	c.told = true
 	defer func() { c.told = outer }()
 	for _, j := range others {
-		not, err := c.negated(located{list.list[j], path + "/oneOf/" + itoa(j)}, 0)
+		not, err := c.negated(located{list.List[j], path + "/oneOf/" + strconv.Itoa(j)}, 0)
 		names := foreign(mine, flat[j])
 		if err != nil && (t != "object" || len(names) == 0) {
 			return nil, err
 		}
-		some := &value{kind: kindArray}
+		some := &document.Value{Kind: document.KindArray}
 		if err == nil {
-			some.list = append(some.list, not)
+			some.List = append(some.List, not)
 		}
 		if t == "object" {
 			for _, name := range names {
-				some.list = append(some.list, ofType("object").and("required", &value{kind: kindArray,
-					list: texted([]string{name})}))
+				some.List = append(some.List, document.OfType("object").And("required",
+					&document.Value{Kind: document.KindArray,
+						List: document.Texted([]string{name})}))
 			}
 		}
-		all = append(all, located{object1("anyOf", some), path})
+		all = append(all, located{document.OneMember("anyOf", some), path})
 	}
 	return all, nil
 }
 
 // foreign returns properties of one schema of objects that another one does not allow.
-func foreign(mine, theirs *value) (names []string) {
-	p, q := mine.get("properties"), theirs.get("properties")
-	if p == nil || !theirs.get("additionalProperties").isFalse() || theirs.get("patternProperties") != nil {
+func foreign(mine, theirs *document.Value) (names []string) {
+	p, q := mine.Get("properties"), theirs.Get("properties")
+	if p == nil || !theirs.Get("additionalProperties").IsFalse() || theirs.Get("patternProperties") != nil {
 		return nil
 	}
-	for _, m := range p.members {
-		if !m.value.isFalse() && (q == nil || q.get(m.name) == nil) && len(names) < mostExclusive {
-			names = append(names, m.name)
+	for _, m := range p.Members {
+		if !m.Value.IsFalse() && (q == nil || q.Get(m.Name) == nil) && len(names) < mostExclusive {
+			names = append(names, m.Name)
 		}
 	}
 	return names
 }
 
 // speaksOf reports whether a schema restricts a type.
-func speaksOf(s *value, t string) bool {
-	if s.get("type") != nil || s.get("enum") != nil || s.get("const") != nil || s.get("anyOf") != nil ||
-		s.get("oneOf") != nil || s.kind != kindObject {
+func speaksOf(s *document.Value, t string) bool {
+	if s.Get("type") != nil || s.Get("enum") != nil || s.Get("const") != nil || s.Get("anyOf") != nil ||
+		s.Get("oneOf") != nil || s.Kind != document.KindObject {
 		return true
 	}
 	for _, key := range map[string][]string{
 		"object": {"properties", "required", "additionalProperties", "patternProperties", "minProperties"},
 		"array":  {"items", "prefixItems", "minItems", "contains"}, "string": {"pattern", "minLength", "format"},
 		"number": {"minimum", "maximum", "multipleOf"}, "integer": {"minimum", "maximum", "multipleOf"}}[t] {
-		if s.get(key) != nil {
+		if s.Get(key) != nil {
 			return true
 		}
 	}

@@ -4,36 +4,38 @@ import (
 	"slices"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // flat returns a schema without $ref and allOf at its top level, and with conditional keywords as
 // alternatives. It allows a subset of what the schema allows.
-func (c *compiler) flat(x located, depth int) (*value, error) { return c.flatten(x, depth, true) }
+func (c *compiler) flat(x located, depth int) (*document.Value, error) {
+	return c.flatten(x, depth, true)
+}
 
 // wide is flat without conditional keywords. It allows a superset of what the schema allows.
-func (c *compiler) wide(x located, depth int) (*value, error) { return c.flatten(x, depth, false) }
+func (c *compiler) wide(x located, depth int) (*document.Value, error) {
+	return c.flatten(x, depth, false)
+}
 
-// mostNested is the largest nesting depth of references between schemas that apply to the same
-// value.
-const mostNested = 256
-
-func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error) {
+func (c *compiler) flatten(x located, depth int, conditions bool) (*document.Value, error) {
 	switch s := x.schema; {
-	case s.kind != kindObject:
+	case s.Kind != document.KindObject:
 		return s, nil
 	case c.within[s]:
-		return nil, automaton.Refuse(show(x.path), "the schema refers to itself without end")
+		return nil, automaton.Refuse(document.Show(x.path), "the schema refers to itself without end")
 	case depth > mostNested:
-		return nil, automaton.Refuse(show(x.path), "$ref and allOf are nested more than %d levels deep", mostNested)
+		return nil, automaton.Refuse(document.Show(x.path), "$ref and allOf are nested more than %d levels deep",
+			mostNested)
 	case c.flats > mostFlat:
-		return nil, automaton.Refuse(show(x.path), "more than %d schemas apply to the same value", mostFlat)
+		return nil, automaton.Refuse(document.Show(x.path), "more than %d schemas apply to the same value", mostFlat)
 	}
 	if c.within == nil {
-		c.within = map[*value]bool{}
+		c.within = map[*document.Value]bool{}
 	}
 	c.within[x.schema] = true
 	defer delete(c.within, x.schema)
-	c.Meter.Work(len(x.schema.members))
+	c.Meter.Work(len(x.schema.Members))
 	if !conditions {
 		return c.widened(x, depth)
 	}
@@ -41,14 +43,14 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 }
 
 // widened is flatten without conditional keywords. Its results are cached.
-func (c *compiler) widened(x located, depth int) (*value, error) {
+func (c *compiler) widened(x located, depth int) (*document.Value, error) {
 	if v := c.wides[x.schema]; v != nil {
 		return v, nil
 	}
 	all := x.schema
-	if slices.ContainsFunc(conditional, func(k string) bool { return all.get(k) != nil }) {
-		if x.schema = all.without(conditional...); x.schema == nil {
-			x.schema = &value{kind: kindObject}
+	if slices.ContainsFunc(document.Conditional, func(k string) bool { return all.Get(k) != nil }) {
+		if x.schema = all.Without(document.Conditional...); x.schema == nil {
+			x.schema = &document.Value{Kind: document.KindObject}
 		}
 	}
 	v, err := c.flattened(x, depth, false)
@@ -56,17 +58,17 @@ func (c *compiler) widened(x located, depth int) (*value, error) {
 		return nil, err
 	}
 	if c.wides == nil {
-		c.wides = map[*value]*value{}
+		c.wides = map[*document.Value]*document.Value{}
 	}
 	c.wides[all] = v
 	return v, nil
 }
 
-func (c *compiler) flattened(x located, depth int, conditions bool) (*value, error) {
-	x.schema = x.schema.withContains().withExclusive()
+func (c *compiler) flattened(x located, depth int, conditions bool) (*document.Value, error) {
+	x.schema = x.schema.WithContains().WithExclusive()
 	whole, known := x.schema, evaluated{}
-	if whole.limits() {
-		x.schema = whole.but(unevaluatedKeys[0]).but(unevaluatedKeys[1])
+	if whole.Limits() {
+		x.schema = whole.But(document.UnevaluatedKeys[0]).But(document.UnevaluatedKeys[1])
 		if err := known.add(c, x, depth); err != nil {
 			return nil, err
 		}
@@ -86,8 +88,9 @@ func (c *compiler) flattened(x located, depth int, conditions bool) (*value, err
 	}
 	sum := x.schema
 	if len(parts) > 0 {
-		if sum = x.schema.without(slices.Concat(referring, []string{"allOf"}, conditional)...); sum == nil {
-			sum = &value{kind: kindBool, text: "true"}
+		if sum = x.schema.Without(slices.Concat(document.Referring, []string{"allOf"},
+			document.Conditional)...); sum == nil {
+			sum = &document.Value{Kind: document.KindBool, Text: "true"}
 		}
 	}
 	c.flats += len(parts)
@@ -100,7 +103,7 @@ func (c *compiler) flattened(x located, depth int, conditions bool) (*value, err
 			return nil, err
 		}
 	}
-	if whole.limits() {
+	if whole.Limits() {
 		return c.sealed(sum, whole, known, x.path)
 	}
 	return sum, nil

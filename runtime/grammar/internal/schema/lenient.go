@@ -8,17 +8,8 @@ import (
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
-
-// Schema is a JSON Schema whose parts are used in a composed grammar. It must be used by only one
-// compilation at a time.
-type Schema struct {
-	text []byte
-	note func(path, reason string)
-	root *value // nil until parsed
-	left int    // number of keywords that may still be left out; below 0: the whole schema was dropped
-	of   *compiler
-}
 
 // mostRelaxed is the largest number of keywords that are left out of a schema.
 const mostRelaxed = 64
@@ -96,7 +87,7 @@ func (s *Schema) read(b *automaton.Builder) error {
 		return nil
 	}
 	if s.root == nil {
-		root, err := readSchema(s.text, b.Meter)
+		root, err := document.ReadSchema(s.text, b.Meter)
 		var e *automaton.Error
 		switch {
 		case err == nil:
@@ -115,10 +106,10 @@ func (s *Schema) read(b *automaton.Builder) error {
 }
 
 // free reports that the schema is dropped, and returns a schema that allows any object.
-func (s *Schema) free(reason string) *value {
+func (s *Schema) free(reason string) *document.Value {
 	s.left = -1
 	s.note("#", reason)
-	return ofType("object")
+	return document.OfType("object")
 }
 
 // Relax leaves out the keyword that an error refers to. It returns false if it cannot. During
@@ -142,7 +133,7 @@ func (s *Schema) Relax(err error, at string, linked bool) bool {
 	}
 	for ; path != ""; path = path[:strings.LastIndexByte(path, '/')] {
 		v, err := s.of.find(path)
-		if err == nil && s.relaxAt(path, v.kind != kindString && v.kind != kindNumber, e.Message) {
+		if err == nil && s.relaxAt(path, v.Kind != document.KindString && v.Kind != document.KindNumber, e.Message) {
 			return true
 		}
 	}
@@ -161,7 +152,7 @@ func (s *Schema) relaxAt(path string, whole bool, reason string) bool {
 	case nil:
 		return false
 	case removed:
-		v = holder.with(pointer[0], nil)
+		v = holder.With(pointer[0], nil)
 	}
 	s.of.replace(path, v)
 	merged := strings.HasPrefix(path, "!")
@@ -185,58 +176,58 @@ func (s *Schema) leave(path string) {
 	switch v, _ := weaker(root, pointer, false); {
 	case v == nil || len(pointer) == 0:
 	case v == removed:
-		s.of.root = root.with(pointer[0], nil)
+		s.of.root = root.With(pointer[0], nil)
 	default:
 		s.of.root = v
 	}
 }
 
 // placeOf returns the value at a pointer, or nil.
-func placeOf(v *value, pointer []string) *value {
+func placeOf(v *document.Value, pointer []string) *document.Value {
 	for _, name := range pointer {
 		if v == nil {
 			return nil
 		}
-		v = child(v, name)
+		v = document.Child(v, name)
 	}
 	return v
 }
 
 // given returns the path of a keyword in the original schema. For a merged schema, that is a path
 // in one of the schemas that were merged.
-func (c *compiler) given(path, key string, in *value) string {
-	visible := c.visible(show(path))
-	if strings.HasPrefix(path, "!") && in != nil && in.get(key) != nil {
+func (c *compiler) given(path, key string, in *document.Value) string {
+	visible := c.visible(document.Show(path))
+	if strings.HasPrefix(path, "!") && in != nil && in.Get(key) != nil {
 		from := strings.TrimPrefix(visible, "#")
 		if v, err := c.find(from); err == nil {
-			if at, ok := c.search(v, key, in.get(key), 0); ok {
+			if at, ok := c.search(v, key, in.Get(key), 0); ok {
 				return visible + at
 			}
 		}
 	}
 	if key != "" {
-		visible += "/" + escapePointer(key)
+		visible += "/" + document.EscapePointer(key)
 	}
 	return visible
 }
 
 // search finds a keyword in a schema and in the schemas that apply to the same value.
-func (c *compiler) search(v *value, key string, x *value, depth int) (path string, ok bool) {
-	if v.kind != kindObject || depth > 8 {
+func (c *compiler) search(v *document.Value, key string, x *document.Value, depth int) (path string, ok bool) {
+	if v.Kind != document.KindObject || depth > 8 {
 		return "", false
 	}
-	if v.get(key) == x {
-		return "/" + escapePointer(key), true
+	if v.Get(key) == x {
+		return "/" + document.EscapePointer(key), true
 	}
 	for _, name := range []string{"allOf", "anyOf", "oneOf"} {
-		list := v.get(name)
+		list := v.Get(name)
 		if list == nil {
 			continue
 		}
-		c.Meter.Work(len(list.list))
-		for i, y := range list.list {
+		c.Meter.Work(len(list.List))
+		for i, y := range list.List {
 			if at, ok := c.search(y, key, x, depth+1); ok {
-				return "/" + name + "/" + itoa(i) + at, true
+				return "/" + name + "/" + strconv.Itoa(i) + at, true
 			}
 		}
 	}
@@ -244,7 +235,7 @@ func (c *compiler) search(v *value, key string, x *value, depth int) (path strin
 }
 
 // holder returns the document that a path leads into, and the pointer inside it.
-func (c *compiler) holder(path string) (*value, []string) {
+func (c *compiler) holder(path string) (*document.Value, []string) {
 	root := c.root
 	if strings.HasPrefix(path, "!") {
 		name, rest, below := strings.Cut(path, "/")
@@ -255,13 +246,13 @@ func (c *compiler) holder(path string) (*value, []string) {
 	}
 	names := strings.Split(path, "/")[1:]
 	for i, n := range names {
-		names[i] = pointerText.Replace(n)
+		names[i] = document.PointerText.Replace(n)
 	}
 	return root, names
 }
 
 // replace replaces the document that a path leads into.
-func (c *compiler) replace(path string, v *value) {
+func (c *compiler) replace(path string, v *document.Value) {
 	if name, _, _ := strings.Cut(path, "/"); strings.HasPrefix(path, "!") {
 		c.extra[name] = v
 		return
@@ -272,28 +263,29 @@ func (c *compiler) replace(path string, v *value) {
 // weaker returns a document without one keyword of a schema, and the keyword if the pointer does
 // not name it. It returns nil if there is nothing to leave out. If whole is set, the pointer leads
 // to the schema; otherwise to the keyword or to a schema in its place.
-func weaker(root *value, pointer []string, whole bool) (v *value, key string) {
+func weaker(root *document.Value, pointer []string, whole bool) (v *document.Value, key string) {
 	if len(pointer) == 0 {
 		return weakened(root)
 	}
 	if root == nil {
 		return nil, ""
 	}
-	next := child(root, pointer[0])
+	next := document.Child(root, pointer[0])
 	if next == nil {
 		return nil, ""
 	}
-	var with *value
+	var with *document.Value
 	switch {
 	case len(pointer) > 1:
 		if with, key = weaker(next, pointer[1:], whole); with == nil {
 			return nil, ""
 		}
 		if with == removed {
-			if root.kind == kindObject && (contains(named, pointer[0]) && pointer[0] != "patternProperties") {
-				with = next.with(pointer[1], &value{kind: kindBool, text: "true"})
+			if root.Kind == document.KindObject && (slices.Contains(document.Named, pointer[0]) &&
+				pointer[0] != "patternProperties") {
+				with = next.With(pointer[1], &document.Value{Kind: document.KindBool, Text: "true"})
 			} else {
-				with = next.with(pointer[1], nil)
+				with = next.With(pointer[1], nil)
 			}
 		}
 	case whole:
@@ -303,38 +295,11 @@ func weaker(root *value, pointer []string, whole bool) (v *value, key string) {
 	default:
 		return removed, ""
 	}
-	return root.with(pointer[0], with), key
+	return root.With(pointer[0], with), key
 }
 
 // removed represents a value that is left out.
-var removed = &value{}
-
-// with returns a value with a member or an item replaced. If x is nil, a member is removed and an
-// item becomes the schema true.
-func (v *value) with(name string, x *value) *value {
-	out := *v
-	out.index = nil
-	if v.kind == kindArray {
-		i, _ := strconv.Atoi(name)
-		if x == nil {
-			x = &value{kind: kindBool, text: "true"}
-		}
-		out.list = slices.Clone(v.list)
-		out.list[i] = x
-		return &out
-	}
-	out.members = nil
-	for _, m := range v.members {
-		if m.name == name {
-			if x == nil {
-				continue
-			}
-			m.value = x
-		}
-		out.members = append(out.members, m)
-	}
-	return &out
-}
+var removed = &document.Value{}
 
 // weakening lists keywords in the order in which they are left out if the faulty one is unknown:
 // rarely supported ones first, types last.
@@ -347,20 +312,20 @@ var weakening = []string{"unevaluatedProperties", "unevaluatedItems", "not", "if
 
 // weakened returns a schema without the first of these keywords that it has, and the keyword. A
 // oneOf becomes an anyOf; a value that is not a schema becomes true.
-func weakened(v *value) (*value, string) {
-	if v == nil || v.isTrue() {
+func weakened(v *document.Value) (*document.Value, string) {
+	if v == nil || v.IsTrue() {
 		return nil, ""
 	}
 	for _, key := range weakening {
-		x := v.get(key)
+		x := v.Get(key)
 		if x == nil {
 			continue
 		}
-		out := v.but(key)
-		if key == "oneOf" && v.get("anyOf") == nil {
-			out = out.and("anyOf", x)
+		out := v.But(key)
+		if key == "oneOf" && v.Get("anyOf") == nil {
+			out = out.And("anyOf", x)
 		}
 		return out, key
 	}
-	return &value{kind: kindBool, text: "true"}, ""
+	return &document.Value{Kind: document.KindBool, Text: "true"}, ""
 }

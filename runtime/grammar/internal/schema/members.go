@@ -1,13 +1,16 @@
 package schema
 
-import "sandwich/runtime/grammar/internal/automaton"
+import (
+	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
+)
 
 // list converts additional members to properties if there are few names.
 func (w *objectWriter) list() {
 	left := mostListed
 	var rest []extra
 	for _, e := range w.extras {
-		names, ok := w.Listed(show(w.path), e.names, left)
+		names, ok := w.Listed(document.Show(w.path), e.names, left)
 		if !ok {
 			rest = append(rest, e)
 			continue
@@ -32,7 +35,7 @@ func (w *objectWriter) prepare() error {
 		if !counted {
 			return e
 		}
-		r := w.Rule(w.visible(show(w.path)))
+		r := w.Rule(w.visible(document.Show(w.path)))
 		if w.schema != nil {
 			w.Builder.Rules[r].Of = w.schema
 		}
@@ -40,7 +43,8 @@ func (w *objectWriter) prepare() error {
 		return automaton.Call{Rule: r}
 	}
 	for _, p := range w.props {
-		w.members = append(w.members, once(automaton.Sequence{automaton.Literal(appendQuoted(nil, p.name)), space,
+		w.members = append(w.members, once(automaton.Sequence{automaton.Literal(document.AppendQuoted(nil, p.name)),
+			space,
 			automaton.Literal(":"), space,
 			p.value}))
 	}

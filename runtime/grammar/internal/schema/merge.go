@@ -4,41 +4,22 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
-// located is a schema and its path.
-type located struct {
-	schema *value
-	path   string
-}
-
-// mostMerged is the largest number of schemas that one grammar may merge, mostValues the largest
-// total number of values in them, and mostFlat the largest number of subschemas visited for
-// merging. Merged schemas share their parts, so a few of them can have long texts.
+// mostMerged is the largest number of schemas that one grammar may merge, and mostValues the
+// largest total number of values in them. Merged schemas share their parts, so a few of them can
+// have long texts.
 const (
 	mostMerged = 2000
 	mostValues = 1 << 20
-	mostFlat   = 1 << 16
 )
-
-// weight returns the number of values in a value. It stops soon after most.
-func (v *value) weight(most int) int {
-	n := 1 + len(v.text)/64
-	for i := 0; i < len(v.list) && n <= most; i++ {
-		n += v.list[i].weight(most - n)
-	}
-	for i := 0; i < len(v.members) && n <= most; i++ {
-		n += v.members[i].value.weight(most - n)
-	}
-	return n
-}
 
 // merged returns the rule of the conjunction of schemas, which it merges into one schema.
 func (c *compiler) merged(path string, all ...located) (automaton.Expr, error) {
-	var sum *value
+	var sum *document.Value
 	for _, x := range all {
 		flat, err := c.flat(x, 0)
 		if err != nil {
@@ -51,166 +32,104 @@ func (c *compiler) merged(path string, all ...located) (automaton.Expr, error) {
 		}
 	}
 	if c.extra == nil {
-		c.extra, c.origin, c.alike = map[string]*value{}, map[string]string{}, map[string]string{}
+		c.extra, c.origin, c.alike = map[string]*document.Value{}, map[string]string{}, map[string]string{}
 	}
-	weight := sum.weight(mostValues)
+	weight := sum.Weight(mostValues)
 	c.Meter.Work(weight)
 	if c.merges += weight; c.merges > mostValues {
-		return nil, automaton.Refuse(show(path), "the merged schemas have more than %d values", mostValues)
+		return nil, automaton.Refuse(document.Show(path), "the merged schemas have more than %d values", mostValues)
 	}
-	text := string(sum.write(nil))
+	text := string(sum.Write(nil))
 	c.Meter.Take(3*automaton.EntryCost + len(text) + len(path))
 	if name, met := c.alike[text]; met {
 		return c.refer(name) // a recursive schema that is merged with itself terminates here
 	}
 	if c.made++; c.made > mostMerged {
-		return nil, automaton.Refuse(show(path), "more than %d schemas are merged", mostMerged)
+		return nil, automaton.Refuse(document.Show(path), "more than %d schemas are merged", mostMerged)
 	}
-	name := "!" + itoa(c.made)
+	name := "!" + strconv.Itoa(c.made)
 	c.extra[name], c.origin[name], c.alike[text] = sum, path, name
 	return c.refer(name)
 }
 
 // merge returns the conjunction of two flat schemas.
-func (c *compiler) merge(a, b *value, path string) (*value, error) {
+func (c *compiler) merge(a, b *document.Value, path string) (*document.Value, error) {
 	switch {
-	case a.isTrue() || b.isFalse():
+	case a.IsTrue() || b.IsFalse():
 		return b, nil
-	case b.isTrue() || a.isFalse():
+	case b.IsTrue() || a.IsFalse():
 		return a, nil
-	case a.kind != kindObject || b.kind != kindObject:
-		return nil, automaton.Refuse(show(path), "a schema must be an object, true or false")
+	case a.Kind != document.KindObject || b.Kind != document.KindObject:
+		return nil, automaton.Refuse(document.Show(path), "a schema must be an object, true or false")
 	}
-	c.Meter.Take(automaton.ValueCost + 24*(len(a.members)+len(b.members)))
-	c.Meter.Work(len(a.members) * len(b.members))
-	out := &value{kind: kindObject}
+	c.Meter.Take(automaton.ValueCost + 24*(len(a.Members)+len(b.Members)))
+	c.Meter.Work(len(a.Members) * len(b.Members))
+	out := &document.Value{Kind: document.KindObject}
 	// Keywords that are merged together.
 	apart := []string{"properties", "patternProperties", "additionalProperties"}
 	places := mergePlaces(a, b)
 	if places != nil {
 		apart = append(apart, "prefixItems", "items", "additionalItems")
 	}
-	for _, m := range a.members {
-		if !slices.Contains(apart, m.name) {
-			out.members = append(out.members, m)
+	for _, m := range a.Members {
+		if !slices.Contains(apart, m.Name) {
+			out.Members = append(out.Members, m)
 		}
 	}
-	var more []member
-	for _, m := range b.members {
-		if slices.Contains(apart, m.name) {
+	var more []document.Member
+	for _, m := range b.Members {
+		if slices.Contains(apart, m.Name) {
 			continue
 		}
-		i := slices.IndexFunc(out.members, func(x member) bool { return x.name == m.name })
+		i := slices.IndexFunc(out.Members, func(x document.Member) bool { return x.Name == m.Name })
 		if i < 0 {
-			out.members = append(out.members, m)
+			out.Members = append(out.Members, m)
 			continue
 		}
-		if (m.name == "pattern" || m.name == "format") && !m.value.equal(out.members[i].value) {
+		if (m.Name == "pattern" || m.Name == "format") && !m.Value.Equal(out.Members[i].Value) {
 			more = append(more, m)
 			continue
 		}
-		if m.name == "const" && !m.value.equal(out.members[i].value) {
-			return &value{kind: kindBool, text: "false"}, nil
+		if m.Name == "const" && !m.Value.Equal(out.Members[i].Value) {
+			return &document.Value{Kind: document.KindBool, Text: "false"}, nil
 		}
-		v, err := c.mergeKeyword(m.name, out.members[i].value, m.value, path)
+		v, err := c.mergeKeyword(m.Name, out.Members[i].Value, m.Value, path)
 		if err != nil {
 			return nil, err
 		}
-		out.members[i] = member{m.name, v}
+		out.Members[i] = document.Member{Name: m.Name, Value: v}
 	}
 	members, err := c.mergeMembers(a, b, path)
 	if err != nil {
 		return nil, err
 	}
-	out.members = slices.Concat(out.members, members, places)
-	return out.withTexts(more), nil
-}
-
-// withTexts adds patterns and formats to those of a schema.
-func (v *value) withTexts(more []member) *value {
-	list := &value{kind: kindArray}
-	if old := v.get(moreTexts); old != nil {
-		list.list = slices.Clone(old.list)
-	}
-	for _, m := range more {
-		x := m.value
-		if m.name == "format" {
-			x = object1("format", x)
-		}
-		if expression(x, formats) != "" {
-			list.list = append(list.list, x)
-		}
-	}
-	if len(more) == 0 || len(list.list) == 0 {
-		return v
-	}
-	out := &value{kind: kindObject}
-	for _, m := range v.members {
-		if m.name != moreTexts {
-			out.members = append(out.members, m)
-		}
-	}
-	out.members = append(out.members, member{moreTexts, list})
-	return out
-}
-
-// both returns the allOf of two schemas; nil allows everything. It drops equal parts, so that
-// merging recursive schemas terminates.
-func both(a, b *value) *value {
-	if b == nil || b.isTrue() || a == b {
-		return a
-	}
-	if a == nil || a.isTrue() {
-		return b
-	}
-	list := slices.Clone(together(a))
-	for _, x := range together(b) {
-		if !slices.ContainsFunc(list, func(y *value) bool { return x == y || x.sameRef(y) }) {
-			list = append(list, x)
-		}
-	}
-	if len(list) == 1 {
-		return list[0]
-	}
-	return object1("allOf", &value{kind: kindArray, list: list})
-}
-
-// together returns the parts of a schema that consists of allOf only, or else the schema.
-func together(v *value) []*value {
-	if len(v.members) == 1 && v.members[0].name == "allOf" && len(v.members[0].value.list) > 0 {
-		return v.members[0].value.list
-	}
-	return []*value{v}
-}
-
-// sameRef reports whether both schemas consist of the same $ref only.
-func (v *value) sameRef(w *value) bool {
-	return len(v.members) == 1 && len(w.members) == 1 && v.members[0].name == "$ref" &&
-		w.members[0].name == "$ref" && v.members[0].value.text == w.members[0].value.text
+	out.Members = slices.Concat(out.Members, members, places)
+	return out.WithTexts(more), nil
 }
 
 // conflicting are the keywords whose different values cannot be merged into one schema. Unknown
 // keywords do not affect validation.
-var conflicting = slices.Concat(referring, conditional, []string{"allOf", "oneOf", "contains", "patternProperties",
+var conflicting = slices.Concat(document.Referring, document.Conditional, []string{"allOf", "oneOf", "contains",
+	"patternProperties",
 	"prefixItems", "additionalItems", "unevaluatedProperties", "unevaluatedItems", "multipleOf", "pattern", "const"})
 
 // mergeKeyword merges the values of a keyword that both schemas have.
-func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, error) {
+func (c *compiler) mergeKeyword(key string, a, b *document.Value, path string) (*document.Value, error) {
 	switch key {
 	case "type":
 		return mergeTypes(a, b), nil
 	case "required":
-		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
+		return &document.Value{Kind: document.KindArray, List: append(slices.Clone(a.List), b.List...)}, nil
 	case "uniqueItems":
-		return &value{kind: kindBool, text: strconv.FormatBool(a.isTrue() || b.isTrue())}, nil
+		return &document.Value{Kind: document.KindBool, Text: strconv.FormatBool(a.IsTrue() || b.IsTrue())}, nil
 	case "items", "propertyNames":
-		return both(a, b), nil
+		return document.Both(a, b), nil
 	case "multipleOf":
 		if m := commonMultiple(a, b); m != nil {
 			return m, nil
 		}
-	case moreTexts, neverTexts, remainders:
-		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
+	case document.MoreTexts, document.NeverTexts, document.Remainders:
+		return &document.Value{Kind: document.KindArray, List: append(slices.Clone(a.List), b.List...)}, nil
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties",
 		"minContains":
 		return extreme(a, b, 1), nil
@@ -218,87 +137,88 @@ func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, e
 		"maxContains":
 		return extreme(a, b, -1), nil
 	case "enum":
-		c.Meter.Take(2 * automaton.EntryCost * len(b.list))
-		known := keysOf(b.list)
-		in := func(x *value) bool { return !known[x.key()] }
-		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
+		c.Meter.Take(2 * automaton.EntryCost * len(b.List))
+		known := document.KeysOf(b.List)
+		in := func(x *document.Value) bool { return !known[x.Key()] }
+		return &document.Value{Kind: document.KindArray, List: slices.DeleteFunc(slices.Clone(a.List), in)}, nil
 	case "anyOf":
 		return c.crossed(a, b, path)
 	}
-	if !slices.Contains(conflicting, key) || a.equal(b) {
+	if !slices.Contains(conflicting, key) || a.Equal(b) {
 		return a, nil
 	}
-	return nil, automaton.Refuse(show(path)+"/"+escapePointer(key),
+	return nil, automaton.Refuse(document.Show(path)+"/"+document.EscapePointer(key),
 		"two schemas that apply to the same value have different "+
 			"values, which is not supported for this keyword")
 }
 
-func mergeTypes(a, b *value) *value {
-	names := func(v *value) (out []string) {
-		if v.kind == kindString {
-			return []string{v.text}
+func mergeTypes(a, b *document.Value) *document.Value {
+	names := func(v *document.Value) (out []string) {
+		if v.Kind == document.KindString {
+			return []string{v.Text}
 		}
-		for _, x := range v.list {
-			out = append(out, x.text)
+		for _, x := range v.List {
+			out = append(out, x.Text)
 		}
 		return out
 	}
-	out := &value{kind: kindArray}
+	out := &document.Value{Kind: document.KindArray}
 	na, nb := names(a), names(b)
-	for _, t := range typeNames {
+	for _, t := range document.TypeNames {
 		inA := slices.Contains(na, t) || t == "integer" && slices.Contains(na, "number")
 		inB := slices.Contains(nb, t) || t == "integer" && slices.Contains(nb, "number")
 		if inA && inB {
-			out.list = append(out.list, &value{kind: kindString, text: t})
+			out.List = append(out.List, &document.Value{Kind: document.KindString, Text: t})
 		}
 	}
-	if len(out.list) == 0 {
-		return &value{kind: kindString, text: neverType}
+	if len(out.List) == 0 {
+		return &document.Value{Kind: document.KindString, Text: document.NeverType}
 	}
 	return out
 }
 
 // crossed returns the pairwise conjunctions of the alternatives of both schemas, without those that
 // are known to be unsatisfiable: chains of if and then that compare constants do not grow.
-func (c *compiler) crossed(a, b *value, path string) (*value, error) {
-	c.Meter.Work(16 * len(a.list) * len(b.list))
-	if len(a.list)*len(b.list) > 16*mostMerged {
-		return nil, automaton.Refuse(show(path)+"/anyOf", "the combined alternatives are more than %d", mostMerged)
+func (c *compiler) crossed(a, b *document.Value, path string) (*document.Value, error) {
+	c.Meter.Work(16 * len(a.List) * len(b.List))
+	if len(a.List)*len(b.List) > 16*mostMerged {
+		return nil, automaton.Refuse(document.Show(path)+"/anyOf", "the combined alternatives are more than %d",
+			mostMerged)
 	}
-	flatten := func(list []*value) (out []*value) {
+	flatten := func(list []*document.Value) (out []*document.Value) {
 		for _, x := range list {
 			v, err := c.wide(located{x, path}, 0)
 			if err != nil {
-				v = &value{kind: kindBool, text: "true"}
+				v = &document.Value{Kind: document.KindBool, Text: "true"}
 			}
 			out = append(out, v)
 		}
 		return out
 	}
-	out := &value{kind: kindArray}
-	flatA, flatB := flatten(a.list), flatten(b.list)
-	compared := len(a.list) > 2 || len(b.list) > 2
-	for i, x := range a.list {
-		for j, y := range b.list {
+	out := &document.Value{Kind: document.KindArray}
+	flatA, flatB := flatten(a.List), flatten(b.List)
+	compared := len(a.List) > 2 || len(b.List) > 2
+	for i, x := range a.List {
+		for j, y := range b.List {
 			if compared && c.disjoint(flatA[i], flatB[j], 0) {
 				continue
 			}
-			if out.list = append(out.list, both(x, y)); len(out.list) > mostMerged {
-				return nil, automaton.Refuse(show(path)+"/anyOf", "the combined alternatives are more than %d",
+			if out.List = append(out.List, document.Both(x, y)); len(out.List) > mostMerged {
+				return nil, automaton.Refuse(document.Show(path)+"/anyOf", "the combined alternatives are more than %d",
 					mostMerged)
 			}
 		}
 	}
-	if len(out.list) == 0 {
-		out.list = append(out.list, &value{kind: kindBool, text: "false"})
+	if len(out.List) == 0 {
+		out.List = append(out.List, &document.Value{Kind: document.KindBool, Text: "false"})
 	}
 	return out, nil
 }
 
 // commonMultiple returns the least common multiple of two decimal numbers, or nil for other values.
-func commonMultiple(a, b *value) *value {
-	x, ok1 := rational(a)
-	y, ok2 := rational(b)
+func commonMultiple(a, b *document.Value) *document.Value {
+	x, ok1 := document.Rational(a)
+	y, ok2 := document.Rational(b)
 	if !ok1 || !ok2 || x.Sign() <= 0 || y.Sign() <= 0 {
 		return nil
 	}
@@ -309,48 +229,21 @@ func commonMultiple(a, b *value) *value {
 	}
 	scale := new(big.Rat).SetInt(automaton.TenTo(n))
 	of := lcm(new(big.Rat).Mul(x, scale).Num(), new(big.Rat).Mul(y, scale).Num())
-	return &value{kind: kindNumber, text: new(big.Rat).Quo(new(big.Rat).SetInt(of), scale).FloatString(n)}
+	return &document.Value{Kind: document.KindNumber, Text: new(big.Rat).Quo(new(big.Rat).SetInt(of),
+		scale).FloatString(n)}
 }
 
-// neverType is the type of an unsatisfiable schema.
-const neverType = "(none)"
-
-func extreme(a, b *value, sign int) *value {
+func extreme(a, b *document.Value, sign int) *document.Value {
 	switch {
-	case outermost(a, sign > 0):
+	case document.Outermost(a, sign > 0):
 		return b
-	case outermost(b, sign > 0):
+	case document.Outermost(b, sign > 0):
 		return a
 	}
-	x, ok1 := rational(a)
-	y, ok2 := rational(b)
+	x, ok1 := document.Rational(a)
+	y, ok2 := document.Rational(b)
 	if ok1 && (!ok2 || (*big.Rat).Cmp(x, y)*sign < 0) {
 		return b // keep an invalid value, so that it is refused later
 	}
 	return a
-}
-
-// where replaces the path of a merged schema in an error by that of the original schema.
-func (c *compiler) where(err error) error {
-	if e, ok := err.(*automaton.Error); ok {
-		visible := *e
-		visible.Path = c.visible(e.Path)
-		return &visible
-	}
-	return err
-}
-
-// mostShown is the number of nested merged schemas that visible resolves exactly. Beyond it the
-// path is that of an outer schema.
-const mostShown = 16
-
-// visible returns the path in the original schema for the path of a merged one.
-func (c *compiler) visible(path string) string {
-	for hops := 0; strings.HasPrefix(path, "#!"); hops++ {
-		name, rest, below := strings.Cut(path[1:], "/")
-		if path = show(c.origin[name]); below && hops < mostShown {
-			path += "/" + rest
-		}
-	}
-	return path
 }

@@ -2,10 +2,12 @@ package schema
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
 	"sandwich/runtime/grammar/internal/pattern"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // nameClass is a subset of the names that an object allows.
@@ -46,7 +48,7 @@ func (w *objectWriter) nameClasses(n int) ([]nameClass, error) {
 // has reports whether a class contains an additional name.
 func (w *objectWriter) has(class nameClass) (bool, error) {
 	for _, e := range w.extras {
-		ok, err := w.Inhabited(show(w.path), class.of(e.names))
+		ok, err := w.Inhabited(document.Show(w.path), class.of(e.names))
 		if ok || err != nil {
 			return ok, err
 		}
@@ -74,7 +76,7 @@ func byCharacter(n, skip int) []nameClass {
 	}
 	out := make([]nameClass, n)
 	for i := 1; i < n; i++ {
-		text := "^[^]{" + itoa(skip) + "}[" + strings.ReplaceAll(sets[i], "-", `\-`) + "]"
+		text := "^[^]{" + strconv.Itoa(skip) + "}[" + strings.ReplaceAll(sets[i], "-", `\-`) + "]"
 		out[i].want = []string{text}
 		out[0].unwanted = append(out[0].unwanted, text)
 	}
@@ -92,7 +94,7 @@ func (w *objectWriter) byName(n int) (out []nameClass, err error) {
 		if !ok {
 			break
 		}
-		text := exactly(name)
+		text := document.Exactly(name)
 		out = append(out, nameClass{want: []string{text}})
 		rest.unwanted = append(rest.unwanted, text)
 	}
@@ -101,7 +103,7 @@ func (w *objectWriter) byName(n int) (out []nameClass, err error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, automaton.Unsatisfied(show(w.path)+"/minProperties",
+		return nil, automaton.Unsatisfied(document.Show(w.path)+"/minProperties",
 			"it requires %d distinct names, but there are only %d",
 			w.least, len(w.props)+len(out))
 	}
@@ -111,7 +113,7 @@ func (w *objectWriter) byName(n int) (out []nameClass, err error) {
 // example returns one of the shortest additional names of a class.
 func (w *objectWriter) example(class nameClass) (name string, ok bool, err error) {
 	for _, e := range w.extras {
-		name, ok, err = w.Shortest(show(w.path), class.of(e.names))
+		name, ok, err = w.Shortest(document.Show(w.path), class.of(e.names))
 		if ok || err != nil {
 			return name, ok, err
 		}

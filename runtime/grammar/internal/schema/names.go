@@ -3,11 +3,12 @@ package schema
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"sandwich/runtime/grammar/internal/automaton"
 	"sandwich/runtime/grammar/internal/pattern"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // nameRule is the meaning of propertyNames.
@@ -17,34 +18,35 @@ type nameRule struct {
 }
 
 // nameRule reads propertyNames.
-func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
+func (c *compiler) nameRule(s *document.Value, path string) (n nameRule, err error) {
 	n.Most = -1
-	v := s.get("propertyNames")
+	v := s.Get("propertyNames")
 	if v == nil {
 		return n, nil
 	}
 	path += "/propertyNames"
-	if v, err = c.flat(located{v, path}, 0); err != nil || v.isTrue() {
+	if v, err = c.flat(located{v, path}, 0); err != nil || v.IsTrue() {
 		return n, err
 	}
-	if v.isFalse() {
+	if v.IsFalse() {
 		n.only = []string{}
 		return n, nil
 	}
-	if v.kind != kindObject {
-		return n, automaton.Refuse(show(path), "a schema must be an object, true or false")
+	if v.Kind != document.KindObject {
+		return n, automaton.Refuse(document.Show(path), "a schema must be an object, true or false")
 	}
-	if list := v.get("anyOf"); list != nil {
+	if list := v.Get("anyOf"); list != nil {
 		return c.anyName(v, list, path)
 	}
-	for _, m := range v.members {
-		if !slices.Contains(describing, m.name) && !slices.Contains([]string{"type", "pattern", "format", "minLength",
-			"maxLength", "enum", "const", moreTexts, neverTexts}, m.name) {
-			return n, automaton.Refuse(show(path)+"/"+escapePointer(m.name),
+	for _, m := range v.Members {
+		if !slices.Contains(document.Describing, m.Name) && !slices.Contains([]string{"type", "pattern", "format",
+			"minLength",
+			"maxLength", "enum", "const", document.MoreTexts, document.NeverTexts}, m.Name) {
+			return n, automaton.Refuse(document.Show(path)+"/"+document.EscapePointer(m.Name),
 				"the keyword is not supported in propertyNames")
 		}
 	}
-	kinds, err := types(v, path)
+	kinds, err := document.Types(v, path)
 	if err != nil {
 		return n, err
 	}
@@ -55,11 +57,11 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 	if n.Texts, err = c.texts(v, path); err != nil {
 		return n, err
 	}
-	if list := constantsOf(v); list != nil {
+	if list := document.ConstantsOf(v); list != nil {
 		n.only = []string{}
 		for _, x := range list {
-			if x.kind == kindString && c.hasText(n.Texts, x.text) {
-				n.only = append(n.only, x.text)
+			if x.Kind == document.KindString && c.hasText(n.Texts, x.Text) {
+				n.only = append(n.only, x.Text)
 			}
 		}
 	}
@@ -68,13 +70,14 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 
 // anyName reads propertyNames with anyOf. The alternatives become one expression with look-ahead,
 // or a list of names if all are constants.
-func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) {
+func (c *compiler) anyName(v, list *document.Value, path string) (n nameRule, err error) {
 	n.Most = -1
-	rest := v.without("anyOf")
+	rest := v.Without("anyOf")
 	var ways []string
 	only := true
-	for i, x := range list.list {
-		one, err := c.nameRule(object1("propertyNames", bothOf(x, rest)), path+"/anyOf/"+itoa(i))
+	for i, x := range list.List {
+		one, err := c.nameRule(document.OneMember("propertyNames", document.BothOf(x, rest)),
+			path+"/anyOf/"+strconv.Itoa(i))
 		if err != nil {
 			return n, err
 		}
@@ -95,9 +98,9 @@ func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) 
 		if one.Least > 0 || one.Most >= 0 {
 			upTo := ""
 			if one.Most >= 0 {
-				upTo = itoa(one.Most)
+				upTo = strconv.Itoa(one.Most)
 			}
-			way += "(?=[^]{" + itoa(one.Least) + "," + upTo + "}$)"
+			way += "(?=[^]{" + strconv.Itoa(one.Least) + "," + upTo + "}$)"
 		}
 		ways = append(ways, way)
 	}
@@ -107,7 +110,7 @@ func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) 
 	}
 	n.only = nil
 	text := "^(?:" + strings.Join(ways, "|") + ")"
-	if _, err := c.Compiled(show(path), text); err != nil {
+	if _, err := c.Compiled(document.Show(path), text); err != nil {
 		return n, err
 	}
 	n.Want = []string{text}
@@ -117,20 +120,6 @@ func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) 
 // allows reports whether a member may have the given name.
 func (n *nameRule) allows(c *compiler, name string) bool {
 	return (n.only == nil || slices.Contains(n.only, name)) && c.hasText(n.Texts, name)
-}
-
-// hasText reports whether a string is in t. The expressions of t must have been parsed.
-func (c *compiler) hasText(t pattern.Texts, s string) bool {
-	n := utf8.RuneCountInString(s)
-	if n < t.Least || t.Most >= 0 && n > t.Most {
-		return false
-	}
-	for _, p := range t.Want {
-		if !c.Matches(p, s, false) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(t.Unwanted, func(p string) bool { return c.Matches(p, s, true) })
 }
 
 // otherNames returns any name except those of the properties. A prefix of a property's name must be

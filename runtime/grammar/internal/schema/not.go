@@ -6,87 +6,50 @@ import (
 	"strconv"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
-
-// conditional are the keywords that depend on whether something else holds. They are rewritten into
-// alternatives, which are merged with the rest of their schema.
-var conditional = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
-
-// conditions handles schemas with such keywords.
-func (c *compiler) conditions(s *value, path string) (automaton.Expr, bool, error) {
-	if !slices.ContainsFunc(conditional, func(k string) bool { return s.get(k) != nil }) {
-		return nil, false, nil
-	}
-	e, err := c.merged(path, located{s, path})
-	return e, true, err
-}
 
 // alternatives returns what the conditional keywords of a schema require, as schemas that apply in
 // addition to the rest.
-func (c *compiler) alternatives(s *value, path string, depth int) (all []*value, err error) {
-	choice := func(of ...*value) {
-		all = append(all, &value{kind: kindObject, members: []member{{"anyOf", &value{kind: kindArray, list: of}}}})
+func (c *compiler) alternatives(s *document.Value, path string, depth int) (all []*document.Value, err error) {
+	choice := func(of ...*document.Value) {
+		all = append(all, &document.Value{Kind: document.KindObject, Members: []document.Member{{Name: "anyOf",
+			Value: &document.Value{Kind: document.KindArray, List: of}}}})
 	}
-	if n := s.get("not"); n != nil {
+	if n := s.Get("not"); n != nil {
 		x, err := c.negated(located{n, path + "/not"}, depth)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, x)
 	}
-	if cond := s.get("if"); cond != nil && (s.get("then") != nil || s.get("else") != nil) {
+	if cond := s.Get("if"); cond != nil && (s.Get("then") != nil || s.Get("else") != nil) {
 		not, err := c.negated(located{cond, path + "/if"}, depth)
 		if err != nil {
 			return nil, err
 		}
-		choice(bothOf(cond, s.get("then")), bothOf(not, s.get("else")))
+		choice(document.BothOf(cond, s.Get("then")), document.BothOf(not, s.Get("else")))
 	}
 	for _, key := range []string{"dependentRequired", "dependentSchemas", "dependencies"} {
-		list := s.get(key)
+		list := s.Get(key)
 		if list == nil {
 			continue
 		}
-		if list.kind != kindObject {
-			return nil, automaton.Refuse(show(path)+"/"+key, "the value must be an object")
+		if list.Kind != document.KindObject {
+			return nil, automaton.Refuse(document.Show(path)+"/"+key, "the value must be an object")
 		}
-		for _, m := range list.members {
-			then := m.value
-			if then.kind == kindArray {
-				then = object1("required", then)
+		for _, m := range list.Members {
+			then := m.Value
+			if then.Kind == document.KindArray {
+				then = document.OneMember("required", then)
 			} else if key == "dependentRequired" {
-				return nil, automaton.Refuse(show(path)+"/"+key+"/"+escapePointer(m.name),
+				return nil, automaton.Refuse(document.Show(path)+"/"+key+"/"+document.EscapePointer(m.Name),
 					"the value must be a list of names")
 			}
-			choice(without1(m.name), then)
+			choice(document.WithoutMember(m.Name), then)
 		}
 	}
 	return all, nil
-}
-
-// bothOf returns the conjunction of two schemas; b may be nil.
-func bothOf(a, b *value) *value {
-	if x := both(a, b); x != nil {
-		return x
-	}
-	return &value{kind: kindBool, text: "true"}
-}
-
-func object1(key string, v *value) *value {
-	return &value{kind: kindObject, members: []member{{key, v}}}
-}
-
-// without1 returns the schema of values without a property of the given name.
-func without1(name string) *value {
-	return object1("properties", object1(name, &value{kind: kindBool, text: "false"}))
-}
-
-func ofType(names ...string) *value {
-	return object1("type", &value{kind: kindArray, list: texted(names)})
-}
-
-// and returns a schema with one more keyword.
-func (v *value) and(key string, x *value) *value {
-	return &value{kind: kindObject, members: append(slices.Clone(v.members), member{key, x})}
 }
 
 // mostDenied is the largest number of schemas of a grammar that are negated. Further ones are
@@ -96,24 +59,24 @@ const mostDenied = 1 << 10
 // negated returns a schema that allows only values that another one does not allow, but not
 // necessarily all of them. It returns an error if it finds none. It must be applied to the original
 // schema, not to a rewritten one: negating a subset would allow invalid values.
-func (c *compiler) negated(x located, depth int) (*value, error) {
+func (c *compiler) negated(x located, depth int) (*document.Value, error) {
 	switch s := x.schema; {
-	case s.isTrue():
-		return &value{kind: kindBool, text: "false"}, nil
-	case s.isFalse():
-		return &value{kind: kindBool, text: "true"}, nil
-	case s.kind != kindObject:
-		return nil, automaton.Refuse(show(x.path), "a schema must be an object, true or false")
+	case s.IsTrue():
+		return &document.Value{Kind: document.KindBool, Text: "false"}, nil
+	case s.IsFalse():
+		return &document.Value{Kind: document.KindBool, Text: "true"}, nil
+	case s.Kind != document.KindObject:
+		return nil, automaton.Refuse(document.Show(x.path), "a schema must be an object, true or false")
 	case depth > 64 || c.denied >= mostDenied:
 		c.Partly = true
-		return nil, automaton.Refuse(show(x.path), "the negated schema has too many parts")
+		return nil, automaton.Refuse(document.Show(x.path), "the negated schema has too many parts")
 	}
 	c.Meter.Take(automaton.ValueCost)
 	c.denied++
-	var out []*value
+	var out []*document.Value
 	asserts := false
-	for _, m := range x.schema.members {
-		if slices.Contains(describing, m.name) {
+	for _, m := range x.schema.Members {
+		if slices.Contains(document.Describing, m.Name) {
 			continue
 		}
 		asserts = true
@@ -126,28 +89,28 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 	}
 	switch {
 	case !asserts:
-		return &value{kind: kindBool, text: "false"}, nil
+		return &document.Value{Kind: document.KindBool, Text: "false"}, nil
 	case len(out) == 0:
-		return nil, automaton.Refuse(show(x.path), "negating this schema is not supported")
+		return nil, automaton.Refuse(document.Show(x.path), "negating this schema is not supported")
 	}
-	return object1("anyOf", &value{kind: kindArray, list: out}), nil
+	return document.OneMember("anyOf", &document.Value{Kind: document.KindArray, List: out}), nil
 }
 
 // negatedMember returns schemas of values that a keyword of a schema does not allow.
-func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, err error) {
-	not := func(v *value, names ...string) {
+func (c *compiler) negatedMember(x located, m document.Member, depth int) (out []*document.Value, err error) {
+	not := func(v *document.Value, names ...string) {
 		at := x.path
 		for _, n := range names {
-			at += "/" + escapePointer(n)
+			at += "/" + document.EscapePointer(n)
 		}
 		some, failed := c.negated(located{v, at}, depth+1)
 		if out = append(out, some); failed != nil {
 			out, c.Partly = out[:len(out)-1], true
 		}
 	}
-	switch m.name {
+	switch m.Name {
 	case "$ref", "$dynamicRef", "$recursiveRef":
-		target, err := c.resolve(m.name, m.value, x.path)
+		target, err := c.resolve(m.Name, m.Value, x.path)
 		if err != nil {
 			return nil, err
 		}
@@ -156,24 +119,24 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 			return nil, err
 		}
 		some, err := c.negated(located{v, target}, depth+1)
-		return []*value{some}, err
+		return []*document.Value{some}, err
 	case "allOf":
-		for i, y := range m.value.list {
-			not(y, "allOf", itoa(i))
+		for i, y := range m.Value.List {
+			not(y, "allOf", strconv.Itoa(i))
 		}
 	case "not":
-		out = append(out, m.value)
+		out = append(out, m.Value)
 	case "if":
-		if then := x.schema.get("then"); then != nil {
+		if then := x.schema.Get("then"); then != nil {
 			if not(then, "then"); len(out) > 0 {
-				out[0] = bothOf(m.value, out[0])
+				out[0] = document.BothOf(m.Value, out[0])
 			}
 		}
-		if other := x.schema.get("else"); other != nil {
-			some, err := c.negated(located{m.value, x.path + "/if"}, depth+1)
+		if other := x.schema.Get("else"); other != nil {
+			some, err := c.negated(located{m.Value, x.path + "/if"}, depth+1)
 			last := len(out)
 			if not(other, "else"); err == nil && len(out) > last {
-				out[last] = bothOf(some, out[last])
+				out[last] = document.BothOf(some, out[last])
 			} else {
 				out, c.Partly = out[:last], true
 			}
@@ -183,22 +146,25 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 	case "contains":
 		out = negatedContains(x.schema)
 	case "items":
-		if m.value.kind == kindArray || x.schema.get("prefixItems") != nil {
+		if m.Value.Kind == document.KindArray || x.schema.Get("prefixItems") != nil {
 			c.Partly = true
 			break
 		}
-		other, err := c.negated(located{m.value, x.path + "/items"}, depth+1)
+		other, err := c.negated(located{m.Value, x.path + "/items"}, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, ofType("array").and("contains", other).and("minContains", &value{kind: kindNumber,
-			text: "1"}))
+		out = append(out, document.OfType("array").And("contains", other).And("minContains",
+			&document.Value{Kind: document.KindNumber,
+				Text: "1"}))
 	case "multipleOf":
 		c.Partly = true // numbers with a fraction are left out
-		if r, ok := rational(m.value); ok && r.IsInt() {
-			rule := &value{kind: kindArray, list: []*value{m.value, {kind: kindNumber, text: "0"}, {kind: kindBool,
-				text: "false"}}}
-			out = append(out, ofType("integer").and(remainders, &value{kind: kindArray, list: []*value{rule}}))
+		if r, ok := document.Rational(m.Value); ok && r.IsInt() {
+			rule := &document.Value{Kind: document.KindArray, List: []*document.Value{m.Value,
+				{Kind: document.KindNumber, Text: "0"}, {Kind: document.KindBool,
+					Text: "false"}}}
+			out = append(out, document.OfType("integer").And(document.Remainders,
+				&document.Value{Kind: document.KindArray, List: []*document.Value{rule}}))
 		}
 	default:
 		return c.negatedKeyword(m, x.path, depth)
@@ -207,32 +173,33 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 }
 
 // negatedKeyword is negatedMember for keywords that do not depend on others.
-func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*value, err error) {
-	v := m.value
+func (c *compiler) negatedKeyword(m document.Member, path string, depth int) (out []*document.Value, err error) {
+	v := m.Value
 	integer := func(kind, key string, shift int64) {
-		if n, ok := rational(v); ok && n.IsInt() {
+		if n, ok := document.Rational(v); ok && n.IsInt() {
 			if n := n.Num().Int64() + shift; n >= 0 {
-				out = append(out, ofType(kind).and(key, &value{kind: kindNumber, text: strconv.FormatInt(n, 10)}))
+				out = append(out, document.OfType(kind).And(key, &document.Value{Kind: document.KindNumber,
+					Text: strconv.FormatInt(n, 10)}))
 			}
 		}
 	}
-	switch m.name {
+	switch m.Name {
 	case "type":
 		if rest := otherTypes(v); len(rest) > 0 {
-			out = append(out, ofType(rest...))
+			out = append(out, document.OfType(rest...))
 		}
 	case "const":
-		return negatedConstants([]*value{v}), nil
+		return negatedConstants([]*document.Value{v}), nil
 	case "enum":
-		return negatedConstants(v.list), nil
+		return negatedConstants(v.List), nil
 	case "minimum":
-		out = append(out, ofType("number").and("exclusiveMaximum", v))
+		out = append(out, document.OfType("number").And("exclusiveMaximum", v))
 	case "maximum":
-		out = append(out, ofType("number").and("exclusiveMinimum", v))
+		out = append(out, document.OfType("number").And("exclusiveMinimum", v))
 	case "exclusiveMinimum":
-		out = append(out, ofType("number").and("maximum", v))
+		out = append(out, document.OfType("number").And("maximum", v))
 	case "exclusiveMaximum":
-		out = append(out, ofType("number").and("minimum", v))
+		out = append(out, document.OfType("number").And("minimum", v))
 	case "minLength":
 		integer("string", "maxLength", -1)
 	case "maxLength":
@@ -246,37 +213,40 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 	case "maxProperties":
 		integer("object", "minProperties", 1)
 	case "pattern":
-		out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: []*value{v}}))
+		out = append(out, document.OfType("string").And(document.NeverTexts, &document.Value{Kind: document.KindArray,
+			List: []*document.Value{v}}))
 	case "format":
-		if wide := wideFormats[v.text]; wide != "" && c.told {
-			out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: texted([]string{wide})}))
+		if wide := document.WideFormats[v.Text]; wide != "" && c.told {
+			out = append(out, document.OfType("string").And(document.NeverTexts,
+				&document.Value{Kind: document.KindArray, List: document.Texted([]string{wide})}))
 			break
 		}
 		c.Partly = true
 	case "required":
-		for _, n := range v.list {
-			out = append(out, without1(n.text).and("type", ofType("object").members[0].value))
+		for _, n := range v.List {
+			out = append(out, document.WithoutMember(n.Text).And("type", document.OfType("object").Members[0].Value))
 		}
 	case "properties":
-		for _, p := range v.members {
-			x, err := c.negated(located{p.value, path + "/properties/" + escapePointer(p.name)}, depth+1)
+		for _, p := range v.Members {
+			x, err := c.negated(located{p.Value, path + "/properties/" + document.EscapePointer(p.Name)}, depth+1)
 			if err != nil {
 				c.Partly = true // the result is a smaller subset, but still correct
 				continue
 			}
-			out = append(out, ofType("object").and("required", &value{kind: kindArray, list: texted([]string{p.name})}).
-				and("properties", object1(p.name, x)))
+			out = append(out, document.OfType("object").And("required", &document.Value{Kind: document.KindArray,
+				List: document.Texted([]string{p.Name})}).
+				And("properties", document.OneMember(p.Name, x)))
 		}
 	case "anyOf":
-		all := &value{kind: kindArray}
-		for i, y := range v.list {
-			x, err := c.negated(located{y, path + "/anyOf/" + itoa(i)}, depth+1)
+		all := &document.Value{Kind: document.KindArray}
+		for i, y := range v.List {
+			x, err := c.negated(located{y, path + "/anyOf/" + strconv.Itoa(i)}, depth+1)
 			if err != nil {
 				return nil, err
 			}
-			all.list = append(all.list, x)
+			all.List = append(all.List, x)
 		}
-		out = append(out, object1("allOf", all))
+		out = append(out, document.OneMember("allOf", all))
 	case "minContains", "maxContains", "then", "else": // with contains, with if
 	default:
 		c.Partly = true
@@ -285,15 +255,15 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 }
 
 // otherTypes returns the types that a type keyword does not list. Integers count as numbers.
-func otherTypes(v *value) []string {
-	named := v.list
-	if v.kind == kindString {
-		named = []*value{v}
+func otherTypes(v *document.Value) []string {
+	named := v.List
+	if v.Kind == document.KindString {
+		named = []*document.Value{v}
 	}
 	var rest []string
-	for _, t := range typeNames {
-		if !slices.ContainsFunc(named, func(x *value) bool {
-			return x.text == t || t == "number" && x.text == "integer" || t == "integer" && x.text == "number"
+	for _, t := range document.TypeNames {
+		if !slices.ContainsFunc(named, func(x *document.Value) bool {
+			return x.Text == t || t == "number" && x.Text == "integer" || t == "integer" && x.Text == "number"
 		}) {
 			rest = append(rest, t)
 		}
@@ -303,20 +273,20 @@ func otherTypes(v *value) []string {
 
 // negatedConstants returns other types than those of the constants, other strings, the other
 // boolean, and the numbers below and above all constants.
-func negatedConstants(list []*value) (out []*value) {
+func negatedConstants(list []*document.Value) (out []*document.Value) {
 	var rest []string
-	never := &value{kind: kindArray}
+	never := &document.Value{Kind: document.KindArray}
 	var least, most *big.Rat
 	truths := map[string]bool{}
 	numbers := true
 	for _, x := range list {
-		switch x.kind {
-		case kindString:
-			never.list = append(never.list, &value{kind: kindString, text: exactly(x.text)})
-		case kindBool:
-			truths[x.text] = true
-		case kindNumber:
-			n, ok := rational(x)
+		switch x.Kind {
+		case document.KindString:
+			never.List = append(never.List, &document.Value{Kind: document.KindString, Text: document.Exactly(x.Text)})
+		case document.KindBool:
+			truths[x.Text] = true
+		case document.KindNumber:
+			n, ok := document.Rational(x)
 			if numbers = numbers && ok; !ok {
 				continue
 			}
@@ -328,33 +298,50 @@ func negatedConstants(list []*value) (out []*value) {
 			}
 		}
 	}
-	has := func(kind byte) bool { return slices.ContainsFunc(list, func(x *value) bool { return x.kind == kind }) }
+	has := func(kind byte) bool {
+		return slices.ContainsFunc(list, func(x *document.Value) bool { return x.Kind == kind })
+	}
 	for _, t := range []struct {
 		name string
 		kind byte
-	}{{"object", kindObject}, {"array", kindArray}, {"null", kindNull}, {"number", kindNumber}, {"string", kindString},
-		{"boolean", kindBool}} {
+	}{{"object", document.KindObject}, {"array", document.KindArray}, {"null", document.KindNull}, {"number",
+		document.KindNumber}, {"string", document.KindString},
+		{"boolean", document.KindBool}} {
 		if !has(t.kind) {
 			rest = append(rest, t.name)
 		}
 	}
 	if len(rest) > 0 {
-		out = append(out, ofType(rest...))
+		out = append(out, document.OfType(rest...))
 	}
-	if len(never.list) > 0 && len(never.list) <= 16 {
-		out = append(out, ofType("string").and(neverTexts, never))
+	if len(never.List) > 0 && len(never.List) <= 16 {
+		out = append(out, document.OfType("string").And(document.NeverTexts, never))
 	}
 	if len(truths) == 1 {
 		other := map[bool]string{true: "false", false: "true"}[truths["true"]]
-		out = append(out, object1("enum", &value{kind: kindArray, list: []*value{{kind: kindBool, text: other}}}))
+		out = append(out, document.OneMember("enum", &document.Value{Kind: document.KindArray,
+			List: []*document.Value{{Kind: document.KindBool, Text: other}}}))
 	}
 	if numbers && least != nil {
-		number := func(n *big.Rat) *value {
-			return &value{kind: kindNumber,
-				text: n.FloatString(automaton.BoundDigits)}
+		number := func(n *big.Rat) *document.Value {
+			return &document.Value{Kind: document.KindNumber,
+				Text: n.FloatString(automaton.BoundDigits)}
 		}
-		out = append(out, ofType("number").and("exclusiveMaximum", number(least)),
-			ofType("number").and("exclusiveMinimum", number(most)))
+		out = append(out, document.OfType("number").And("exclusiveMaximum", number(least)),
+			document.OfType("number").And("exclusiveMinimum", number(most)))
+	}
+	return out
+}
+
+// negatedContains returns the arrays with too few and with too many items that match contains.
+func negatedContains(s *document.Value) (out []*document.Value) {
+	number := func(n int) *document.Value { return &document.Value{Kind: document.KindNumber, Text: strconv.Itoa(n)} }
+	arrays := document.OfType("array").And("contains", s.Get("contains"))
+	if few, err := document.Count(s, "", "minContains", 1); err == nil && few > 0 {
+		out = append(out, arrays.And("minContains", number(0)).And("maxContains", number(few-1)))
+	}
+	if many, err := document.Count(s, "", "maxContains", -1); err == nil && many >= 0 {
+		out = append(out, arrays.And("minContains", number(many+1)))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"sandwich/runtime/grammar/internal/automaton"
 	"sandwich/runtime/grammar/internal/pattern"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // objectWriter writes the objects of a schema: the properties in their order, each if it is
@@ -42,24 +43,25 @@ type extra struct {
 	value  automaton.Expr
 }
 
-func (c *compiler) object(s *value, path string) (automaton.Expr, error) {
+func (c *compiler) object(s *document.Value, path string) (automaton.Expr, error) {
 	w := &objectWriter{compiler: c, path: path}
 	var err error
-	if w.least, w.most, err = span(s, path, "minProperties", "maxProperties"); err != nil {
+	if w.least, w.most, err = document.Span(s, path, "minProperties", "maxProperties"); err != nil {
 		return nil, err
 	}
 	if w.names, err = c.nameRule(s, path); err != nil {
 		return nil, err
 	}
-	patterns := s.get("patternProperties")
-	if patterns != nil && (patterns.kind != kindObject || len(patterns.members) > mostPatterns) {
-		return nil, automaton.Refuse(show(path)+"/patternProperties",
+	patterns := s.Get("patternProperties")
+	if patterns != nil && (patterns.Kind != document.KindObject || len(patterns.Members) > mostPatterns) {
+		return nil, automaton.Refuse(document.Show(path)+"/patternProperties",
 			"the value must be an object of at most %d expressions",
 			mostPatterns)
 	}
 	if patterns != nil {
-		for _, m := range patterns.members {
-			if _, err := c.Compiled(show(path)+"/patternProperties/"+escapePointer(m.name), m.name); err != nil {
+		for _, m := range patterns.Members {
+			if _, err := c.Compiled(document.Show(path)+"/patternProperties/"+document.EscapePointer(m.Name),
+				m.Name); err != nil {
 				return nil, err
 			}
 		}
@@ -97,7 +99,7 @@ func (w *objectWriter) places() (n int) {
 // check returns an error for unsatisfiable or unsupported numbers of members, and drops bounds that
 // have no effect.
 func (w *objectWriter) check() error {
-	at := show(w.path)
+	at := document.Show(w.path)
 	required, possible := 0, 0
 	for _, p := range w.props {
 		if p.required {
@@ -136,36 +138,37 @@ const (
 )
 
 // declared collects the properties, followed by required names without a property.
-func (w *objectWriter) declared(s, patterns *value) error {
+func (w *objectWriter) declared(s, patterns *document.Value) error {
 	required := map[string]bool{}
-	var list []*value
-	if r := s.get("required"); r != nil {
-		list = r.list
-		if r.kind != kindArray || slices.ContainsFunc(list, func(n *value) bool { return n.kind != kindString }) {
-			return automaton.Refuse(show(w.path)+"/required", "the value must be a list of names")
+	var list []*document.Value
+	if r := s.Get("required"); r != nil {
+		list = r.List
+		if r.Kind != document.KindArray || slices.ContainsFunc(list,
+			func(n *document.Value) bool { return n.Kind != document.KindString }) {
+			return automaton.Refuse(document.Show(w.path)+"/required", "the value must be a list of names")
 		}
 	}
 	for _, n := range list {
-		required[n.text] = true
+		required[n.Text] = true
 	}
 	var names []string
-	p := s.get("properties")
+	p := s.Get("properties")
 	if p != nil {
-		if p.kind != kindObject {
-			return automaton.Refuse(show(w.path)+"/properties", "the value must be an object")
+		if p.Kind != document.KindObject {
+			return automaton.Refuse(document.Show(w.path)+"/properties", "the value must be an object")
 		}
-		for _, m := range p.members {
-			names = append(names, m.name)
+		for _, m := range p.Members {
+			names = append(names, m.Name)
 		}
 	}
 	met := map[string]bool{}
 	for _, n := range names {
 		met[n] = true
 	}
-	for _, n := range slices.Concat(list, texted(w.names.only)) {
-		if !met[n.text] {
-			met[n.text] = true
-			names = append(names, n.text)
+	for _, n := range slices.Concat(list, document.Texted(w.names.only)) {
+		if !met[n.Text] {
+			met[n.Text] = true
+			names = append(names, n.Text)
 		}
 	}
 	for _, name := range names {
@@ -185,24 +188,17 @@ func (w *objectWriter) declared(s, patterns *value) error {
 	return nil
 }
 
-func texted(names []string) (out []*value) {
-	for _, n := range names {
-		out = append(out, &value{kind: kindString, text: n})
-	}
-	return out
-}
-
 // valueOf returns the value of the member with a name: what properties and all matching
 // patternProperties require, or else what additionalProperties requires.
-func (w *objectWriter) valueOf(s, patterns *value, name string) (automaton.Expr, error) {
+func (w *objectWriter) valueOf(s, patterns *document.Value, name string) (automaton.Expr, error) {
 	var all []located
-	if p := s.get("properties"); p != nil && p.get(name) != nil {
-		all = append(all, located{p.get(name), w.path + "/properties/" + escapePointer(name)})
+	if p := s.Get("properties"); p != nil && p.Get(name) != nil {
+		all = append(all, located{p.Get(name), w.path + "/properties/" + document.EscapePointer(name)})
 	}
 	if patterns != nil {
-		for _, m := range patterns.members {
-			if w.Matches(m.name, name, true) {
-				all = append(all, located{m.value, w.path + "/patternProperties/" + escapePointer(m.name)})
+		for _, m := range patterns.Members {
+			if w.Matches(m.Name, name, true) {
+				all = append(all, located{m.Value, w.path + "/patternProperties/" + document.EscapePointer(m.Name)})
 			}
 		}
 	}
@@ -210,15 +206,15 @@ func (w *objectWriter) valueOf(s, patterns *value, name string) (automaton.Expr,
 }
 
 // together returns the conjunction of schemas, or the value of additional members if all is empty.
-func (w *objectWriter) together(s *value, all []located) (automaton.Expr, error) {
+func (w *objectWriter) together(s *document.Value, all []located) (automaton.Expr, error) {
 	switch {
 	case len(all) == 1:
 		return w.refer(all[0].path)
 	case len(all) > 1:
 		return w.merged(w.path, all...)
-	case s.get("additionalProperties") == nil:
+	case s.Get("additionalProperties") == nil:
 		return w.AnyValue(), nil
-	case s.get("additionalProperties").isFalse():
+	case s.Get("additionalProperties").IsFalse():
 		return automaton.Nothing{}, nil
 	}
 	return w.part(w.path, "additionalProperties")
@@ -226,13 +222,13 @@ func (w *objectWriter) together(s *value, all []located) (automaton.Expr, error)
 
 // additional collects the additional members: one extra for each combination of patternProperties
 // that names match.
-func (w *objectWriter) additional(s, patterns *value) error {
+func (w *objectWriter) additional(s, patterns *document.Value) error {
 	if w.names.only != nil {
 		return nil // all names are properties
 	}
-	var list []member
+	var list []document.Member
 	if patterns != nil {
-		list = patterns.members
+		list = patterns.Members
 	}
 	var known []string
 	for _, p := range w.props {
@@ -247,13 +243,13 @@ func (w *objectWriter) additional(s, patterns *value) error {
 		e.names.Want, e.names.Unwanted = slices.Clone(e.names.Want), slices.Clone(e.names.Unwanted)
 		var all []located
 		for i, m := range list {
-			at := w.path + "/patternProperties/" + escapePointer(m.name)
+			at := w.path + "/patternProperties/" + document.EscapePointer(m.Name)
 			if set>>i&1 == 0 {
-				e.names.Unwanted = append(e.names.Unwanted, m.name)
+				e.names.Unwanted = append(e.names.Unwanted, m.Name)
 				continue
 			}
-			e.names.Want = append(e.names.Want, m.name)
-			all = append(all, located{m.value, at})
+			e.names.Want = append(e.names.Want, m.Name)
+			all = append(all, located{m.Value, at})
 		}
 		if len(known) > 0 {
 			e.names.Unwanted = append(e.names.Unwanted, "^(?:"+strings.Join(known, "|")+")$")
@@ -270,7 +266,7 @@ func (w *objectWriter) additional(s, patterns *value) error {
 }
 
 // wanted returns the combinations of expressions, as bit sets, that a name matches.
-func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
+func (w *objectWriter) wanted(list []document.Member, known []string) ([]uint64, error) {
 	if len(list) == 0 {
 		return []uint64{0}, nil
 	}
@@ -280,12 +276,13 @@ func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
 		t.Unwanted = append(t.Unwanted, "^(?:"+strings.Join(known, "|")+")$")
 	}
 	for _, m := range list {
-		if _, err := w.Compiled(show(w.path+"/patternProperties/"+escapePointer(m.name)), m.name); err != nil {
+		if _, err := w.Compiled(document.Show(w.path+"/patternProperties/"+document.EscapePointer(m.Name)),
+			m.Name); err != nil {
 			return nil, err
 		}
-		t.Asked = append(t.Asked, m.name)
+		t.Asked = append(t.Asked, m.Name)
 	}
-	return w.Sets(show(w.path)+"/patternProperties", t)
+	return w.Sets(document.Show(w.path)+"/patternProperties", t)
 }
 
 // name returns an expression for the names of an extra that are in a class.
@@ -300,7 +297,7 @@ func (w *objectWriter) name(e extra, class nameClass) (automaton.Expr, error) {
 		}
 	}
 	if t.Mod == 0 && len(t.Want) == 1 && len(t.Unwanted) == 0 {
-		return w.Pattern(show(w.path), t.Want[0], t.Least, t.Most)
+		return w.Pattern(document.Show(w.path), t.Want[0], t.Least, t.Most)
 	}
-	return w.Product(show(w.path), t)
+	return w.Product(document.Show(w.path), t)
 }

@@ -5,6 +5,7 @@ import (
 
 	"sandwich/runtime/grammar/internal/automaton"
 	"sandwich/runtime/grammar/internal/pattern"
+	"sandwich/runtime/grammar/internal/schema/document"
 )
 
 // takenByReaders are strings of formats that some reader accepts: unusual ones of the official test
@@ -34,15 +35,16 @@ var takenByReaders = map[string][]string{
 // TestWideFormats checks that the wide expression of a format matches all strings of its narrow
 // expression and all strings that readers accept.
 func TestWideFormats(t *testing.T) {
-	for name, wide := range wideFormats {
+	for name, wide := range document.WideFormats {
 		c := &compiler{Patterns: pattern.PatternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))}
-		if formats[name] == "" {
+		if document.Formats[name] == "" {
 			t.Errorf("%s is not enforced", name)
 			continue
 		}
-		ok, err := c.Inhabited("", pattern.Texts{Want: []string{formats[name]}, Unwanted: []string{wide}, Most: -1})
+		ok, err := c.Inhabited("", pattern.Texts{Want: []string{document.Formats[name]}, Unwanted: []string{wide},
+			Most: -1})
 		if err != nil || ok {
-			t.Errorf("%s: %s does not match all of %s (%v)", name, wide, formats[name], err)
+			t.Errorf("%s: %s does not match all of %s (%v)", name, wide, document.Formats[name], err)
 		}
 		if list := takenByReaders[name]; len(list) == 0 && name != "idn-email" {
 			t.Errorf("%s has no examples", name)

@@ -1,8 +1,9 @@
-package schema
+package document
 
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
@@ -12,7 +13,7 @@ import (
 // section 8.2). Before compilation, references by address are rewritten to JSON pointers, and
 // common misspellings are corrected (normalize).
 type document struct {
-	root  *value
+	root  *Value
 	meter *automaton.Meter
 	// places maps addresses without fragment to paths, anchors those with one.
 	places, anchors map[string]string
@@ -20,23 +21,26 @@ type document struct {
 	nullable        bool // may be OpenAPI 3.0, where nullable adds null to a type
 }
 
-// named are keywords that map names to schemas, and data are those whose values are not schemas.
+// Named are keywords that map names to schemas, and data are those whose values are not schemas.
 var (
-	named = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+	Named = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 	data  = []string{"const", "enum", "default", "examples", "example", "required", "dependentRequired"}
 )
 
-// trail is the path to a part of a document; nil is the root.
-type trail struct {
-	up   *trail
+// Trail is the path to a part of a document; nil is the root.
+type Trail struct {
+	up   *Trail
 	name string
 }
 
-// path returns the trail as a JSON pointer.
-func (t *trail) path() string {
+// Below returns the trail of a member or an item below t.
+func (t *Trail) Below(name string) *Trail { return &Trail{t, name} }
+
+// Path returns the trail as a JSON pointer.
+func (t *Trail) Path() string {
 	var names []string
 	for ; t != nil; t = t.up {
-		names = append(names, escapePointer(t.name))
+		names = append(names, EscapePointer(t.name))
 	}
 	if names == nil {
 		return ""
@@ -45,8 +49,8 @@ func (t *trail) path() string {
 	return "/" + strings.Join(names, "/")
 }
 
-// readSchema parses and normalizes a schema.
-func readSchema(text []byte, m *automaton.Meter) (*value, error) {
+// ReadSchema parses and normalizes a schema.
+func ReadSchema(text []byte, m *automaton.Meter) (*Value, error) {
 	root, err := parseValue(text, m)
 	if err != nil {
 		return nil, err
@@ -60,13 +64,13 @@ func readSchema(text []byte, m *automaton.Meter) (*value, error) {
 // settle normalizes the schemas of a document and rewrites references by address. It applies
 // OpenAPI's nullable only if the document does not declare itself as JSON Schema, which has no such
 // keyword.
-func settle(root *value, m *automaton.Meter) {
+func settle(root *Value, m *automaton.Meter) {
 	d := &document{root: root, meter: m, places: map[string]string{}, anchors: map[string]string{}, nullable: true}
-	if s := root.get("$schema"); s != nil {
-		d.nullable = !strings.Contains(s.text, "json-schema.org")
-		d.old = strings.Contains(s.text, "draft-04") || strings.Contains(s.text, "draft-03")
+	if s := root.Get("$schema"); s != nil {
+		d.nullable = !strings.Contains(s.Text, "json-schema.org")
+		d.old = strings.Contains(s.Text, "draft-04") || strings.Contains(s.Text, "draft-03")
 	}
-	d.each(root, nil, &url.URL{}, false, func(v *value, at *trail, base *url.URL) {
+	d.each(root, nil, &url.URL{}, false, func(v *Value, at *Trail, base *url.URL) {
 		normalize(v)
 		d.note(v, at, base)
 	})
@@ -75,70 +79,70 @@ func settle(root *value, m *automaton.Meter) {
 
 // each calls do for all schemas of a document with their paths and base addresses. names means that
 // v is not a schema but maps names to schemas.
-func (d *document) each(v *value, at *trail, base *url.URL, names bool, do func(*value, *trail, *url.URL)) {
-	d.meter.Work(4 + len(v.members) + len(v.list))
-	if v.kind == kindObject && !names {
+func (d *document) each(v *Value, at *Trail, base *url.URL, names bool, do func(*Value, *Trail, *url.URL)) {
+	d.meter.Work(4 + len(v.Members) + len(v.List))
+	if v.Kind == KindObject && !names {
 		if id := d.address(v); id != nil {
 			base = base.ResolveReference(id)
 			d.meter.Work(len(id.Path))
 		}
 		do(v, at, base)
 	}
-	for _, m := range v.members {
-		if !names && slices.Contains(data, m.name) {
+	for _, m := range v.Members {
+		if !names && slices.Contains(data, m.Name) {
 			continue
 		}
-		if m.value.kind == kindObject || m.value.kind == kindArray {
-			d.each(m.value, &trail{at, m.name}, base, !names && slices.Contains(named, m.name), do)
+		if m.Value.Kind == KindObject || m.Value.Kind == KindArray {
+			d.each(m.Value, &Trail{at, m.Name}, base, !names && slices.Contains(Named, m.Name), do)
 		}
 	}
-	for i, x := range v.list {
-		if x.kind == kindObject || x.kind == kindArray {
-			d.each(x, &trail{at, itoa(i)}, base, false, do)
+	for i, x := range v.List {
+		if x.Kind == KindObject || x.Kind == KindArray {
+			d.each(x, &Trail{at, strconv.Itoa(i)}, base, false, do)
 		}
 	}
 }
 
 // normalize corrects common deviations of clients: a keyword that is null counts as missing, except
 // const and default; types may be in capitals, as in Gemini's API; TYPE_UNSPECIFIED is no type.
-func normalize(v *value) {
-	v.members = slices.DeleteFunc(v.members, func(m member) bool {
-		return m.value.kind == kindNull && m.name != "const" && m.name != "default" && m.name != "example" ||
-			m.name == "type" && m.value.text == "TYPE_UNSPECIFIED"
+func normalize(v *Value) {
+	v.Members = slices.DeleteFunc(v.Members, func(m Member) bool {
+		return m.Value.Kind == KindNull && m.Name != "const" && m.Name != "default" && m.Name != "example" ||
+			m.Name == "type" && m.Value.Text == "TYPE_UNSPECIFIED"
 	})
-	for i, m := range v.members {
-		if m.name != "type" {
+	for i, m := range v.Members {
+		if m.Name != "type" {
 			continue
 		}
-		if m.value.kind != kindArray {
-			v.members[i].value = typeNamed(m.value)
+		if m.Value.Kind != KindArray {
+			v.Members[i].Value = typeNamed(m.Value)
 			continue
 		}
-		for j, x := range m.value.list {
-			m.value.list[j] = typeNamed(x)
+		for j, x := range m.Value.List {
+			m.Value.List[j] = typeNamed(x)
 		}
 	}
 }
 
 // typeNamed returns the name of a type in lower case. It returns other values unchanged.
-func typeNamed(x *value) *value {
-	name := strings.ToLower(x.text)
-	if x.kind != kindString || name == x.text || !contains(typeNames, name) {
+func typeNamed(x *Value) *Value {
+	name := strings.ToLower(x.Text)
+	if x.Kind != KindString || name == x.Text || !slices.Contains(TypeNames, name) {
 		return x
 	}
-	return &value{kind: kindString, text: name}
+	return &Value{Kind: KindString, Text: name}
 }
 
 // address returns the address that a schema declares, or nil.
-func (d *document) address(v *value) *url.URL {
-	id := v.get("$id")
+func (d *document) address(v *Value) *url.URL {
+	id := v.Get("$id")
 	if id == nil && d.old {
-		id = v.get("id")
+		id = v.Get("id")
 	}
-	if id == nil || id.kind != kindString || strings.HasPrefix(id.text, "#") {
+	if id == nil || id.Kind != KindString || strings.HasPrefix(id.Text, "#") {
 		return nil
 	}
-	u, err := url.Parse(id.text)
+	u, err := url.Parse(id.Text)
 	if err != nil {
 		return nil
 	}
@@ -147,10 +151,10 @@ func (d *document) address(v *value) *url.URL {
 }
 
 // note records the addresses of a schema. The first of equal ones wins.
-func (d *document) note(v *value, at *trail, base *url.URL) {
+func (d *document) note(v *Value, at *Trail, base *url.URL) {
 	add := func(to map[string]string, name string) {
 		if _, met := to[name]; !met {
-			path := at.path()
+			path := at.Path()
 			d.meter.Take(automaton.EntryCost + len(name) + len(path))
 			to[name] = path
 		}
@@ -159,11 +163,11 @@ func (d *document) note(v *value, at *trail, base *url.URL) {
 		add(d.places, base.String())
 	}
 	for _, key := range []string{"$anchor", "$dynamicAnchor", "$id", "id"} {
-		a := v.get(key)
-		if a == nil || a.kind != kindString || key == "id" && !d.old {
+		a := v.Get(key)
+		if a == nil || a.Kind != KindString || key == "id" && !d.old {
 			continue
 		}
-		name := a.text
+		name := a.Text
 		if strings.HasSuffix(key, "id") { // drafts up to 7
 			if !strings.HasPrefix(name, "#") {
 				continue
@@ -175,29 +179,29 @@ func (d *document) note(v *value, at *trail, base *url.URL) {
 }
 
 // rewrite rewrites references of a schema to paths, and adds null to its types if nullable is set.
-func (d *document) rewrite(v *value, _ *trail, base *url.URL) {
-	for i, m := range v.members {
+func (d *document) rewrite(v *Value, _ *Trail, base *url.URL) {
+	for i, m := range v.Members {
 		switch {
-		case m.name == "$ref" && m.value.kind == kindString:
-			d.meter.Work(len(m.value.text))
-			if at, ok := d.place(m.value.text, base); ok {
+		case m.Name == "$ref" && m.Value.Kind == KindString:
+			d.meter.Work(len(m.Value.Text))
+			if at, ok := d.place(m.Value.Text, base); ok {
 				text := "#" + strings.ReplaceAll(at, "%", "%25")
-				v.members[i].value = &value{kind: kindString, text: text}
+				v.Members[i].Value = &Value{Kind: KindString, Text: text}
 			}
-		case m.name == "type" && d.nullable && v.get("nullable").isTrue():
-			v.members[i].value = orNull(m.value)
+		case m.Name == "type" && d.nullable && v.Get("nullable").IsTrue():
+			v.Members[i].Value = orNull(m.Value)
 		}
 	}
 }
 
 // orNull returns a type or a list of types with null added.
-func orNull(t *value) *value {
-	null := &value{kind: kindString, text: "null"}
+func orNull(t *Value) *Value {
+	null := &Value{Kind: KindString, Text: "null"}
 	switch {
-	case t.kind == kindString && t.text != "null":
-		return &value{kind: kindArray, list: []*value{t, null}}
-	case t.kind == kindArray && !slices.ContainsFunc(t.list, null.equal):
-		return &value{kind: kindArray, list: append(slices.Clone(t.list), null)}
+	case t.Kind == KindString && t.Text != "null":
+		return &Value{Kind: KindArray, List: []*Value{t, null}}
+	case t.Kind == KindArray && !slices.ContainsFunc(t.List, null.Equal):
+		return &Value{Kind: KindArray, List: append(slices.Clone(t.List), null)}
 	}
 	return t
 }
@@ -230,10 +234,10 @@ func (d *document) place(ref string, base *url.URL) (string, bool) {
 }
 
 // at returns the value at a path, or nil.
-func (d *document) at(path string) *value {
+func (d *document) at(path string) *Value {
 	v := d.root
 	for _, name := range strings.Split(path, "/")[1:] {
-		if v = child(v, pointerText.Replace(name)); v == nil {
+		if v = Child(v, PointerText.Replace(name)); v == nil {
 			return nil
 		}
 	}

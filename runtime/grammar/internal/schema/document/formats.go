@@ -1,9 +1,7 @@
-package schema
+package document
 
-import "sandwich/runtime/grammar/internal/pattern"
-
-// formats maps formats of strings to expressions whose matches every reader accepts.
-var formats = map[string]string{
+// Formats maps formats of strings to expressions whose matches every reader accepts.
+var Formats = map[string]string{
 	"date":      "^" + dateText + "$",
 	"time":      "^" + timeText + "$",
 	"date-time": "^" + dateText + "T" + timeText + "$",
@@ -20,10 +18,10 @@ var formats = map[string]string{
 func init() {
 	for name, like := range map[string]string{"iri": "uri", "iri-reference": "uri", "uri-reference": "uri",
 		"uri-template": "uri", "idn-email": "email", "idn-hostname": "hostname"} {
-		formats[name] = formats[like]
+		Formats[name] = Formats[like]
 	}
 	const pointer = `(/[A-Za-z0-9_-]{1,24}){0,8}$`
-	formats["json-pointer"], formats["relative-json-pointer"] = "^"+pointer, "^(0|[1-9][0-9]{0,2})"+pointer
+	Formats["json-pointer"], Formats["relative-json-pointer"] = "^"+pointer, "^(0|[1-9][0-9]{0,2})"+pointer
 }
 
 const (
@@ -36,10 +34,10 @@ const (
 	octet     = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 )
 
-// wideFormats maps formats to expressions that match at least the strings that any reader accepts:
+// WideFormats maps formats to expressions that match at least the strings that any reader accepts:
 // a string that does not match is not of the format. Formats that are not listed (regex, references
 // and international formats) may be any string.
-var wideFormats = map[string]string{
+var WideFormats = map[string]string{
 	"date":                  `^\d{4}[0-9W-]{3,6}$`,
 	"time":                  `^\d\d:\d\d:\d\d[0-9.,zZ:+-]*$`,
 	"date-time":             `^\d{4}-\d\d-\d\d[^0-9W-]\d\d:`,
@@ -56,31 +54,14 @@ var wideFormats = map[string]string{
 	"relative-json-pointer": `^\d`,
 }
 
-// wideTexts returns a superset of the strings that the keywords of a schema allow: with formats as
-// any reader accepts them. texts returns a subset.
-func (c *compiler) wideTexts(s *value, path string) (pattern.Texts, error) {
-	t, err := c.texts(s.but("format").but(moreTexts), path)
-	if f := s.get("format"); f != nil && wideFormats[f.text] != "" {
-		t.Want = append(t.Want, wideFormats[f.text])
-	}
-	if more := s.get(moreTexts); more != nil {
-		for _, x := range more.list {
-			if text := expression(x, wideFormats); text != "" {
-				t.Want = append(t.Want, text)
-			}
-		}
-	}
-	return t, err
-}
-
-// expression returns the expression of an entry of moreTexts, which is a string or {"format":
+// Expression returns the expression of an entry of moreTexts, which is a string or {"format":
 // NAME}.
-func expression(x *value, formats map[string]string) string {
-	if f := x.get("format"); f != nil {
-		return formats[f.text]
+func Expression(x *Value, formats map[string]string) string {
+	if f := x.Get("format"); f != nil {
+		return formats[f.Text]
 	}
-	if x.kind != kindString {
+	if x.Kind != KindString {
 		return ""
 	}
-	return x.text
+	return x.Text
 }

@@ -1,4 +1,4 @@
-package gemm
+package matrix
 
 import (
 	"fmt"
@@ -24,23 +24,23 @@ import (
 //	[16]float32                           scales of offsets
 //	[8][16][2]int16                       offsets of consecutive sub-blocks, in pairs
 const (
-	planeShift  = 7
-	planeBytes  = kernel.ActQ8Group * qtype.PanelWidth
-	planeScales = 2 * planeBytes
-	planePairs  = planeScales + 2*cacheLine
-	planesBlock = planePairs + 8*cacheLine
+	PlaneShift  = 7
+	PlaneBytes  = kernel.ActQ8Group * qtype.PanelWidth
+	PlaneScales = 2 * PlaneBytes
+	PlanePairs  = PlaneScales + 2*cacheLine
+	PlanesBlock = PlanePairs + 8*cacheLine
 
 	planesDepth = 1024 // k of a piece: its planes, 139 KiB with four panels, leave most of the second-level cache
-	planesMost  = pairPanels * planesDepth / kernel.ActQ8Group
+	planesMost  = PairPanels * planesDepth / kernel.ActQ8Group
 
-	planeSums    = 4 * AMXRows * qtype.PanelWidth // bytes of a tile of sums
-	planesSumsAt = 256                            // offset in planesArgs
+	planeSums    = 4 * Rows * qtype.PanelWidth // bytes of a tile of sums
+	planesSumsAt = 256                         // offset in PlanesArgs
 	planesDataAt = planesSumsAt + 4*planeSums
 )
 
-// planesArgs are the arguments of a tile function of one superblock of a panel. They start at a
+// PlanesArgs are the arguments of a tile function of one superblock of a panel. They start at a
 // multiple of planesAlign.
-type planesArgs struct {
+type PlanesArgs struct {
 	config [64]byte // of the tile registers
 	a, lda uintptr
 	c, ldc uintptr
@@ -51,36 +51,36 @@ type planesArgs struct {
 	load   uintptr // mask, or 0 to start from zero
 	ahead  uintptr // where the prefetch of the next block of weights is,
 	each   uintptr // and the bytes it advances by with each pair of row tiles
-	unpack dequantArgs
+	unpack UnpackArgs
 	_      [planesSumsAt - 64 - 14*8]byte
 	sums   [2][2][planeSums]byte // [plane][tile of rows]
-	data   [planesMost * planesBlock]byte
+	data   [planesMost * PlanesBlock]byte
 }
 
 const planesAlign = 4096
 
-// planesPool reuses arguments, as amxPool does.
-var planesPool = sync.Pool{New: func() any {
-	b := make([]byte, unsafe.Sizeof(planesArgs{})+planesAlign)
-	return (*planesArgs)(unsafe.Pointer(&b[-uintptr(unsafe.Pointer(&b[0]))%planesAlign]))
-}}
+// NewPlanesArgs allocates arguments.
+func NewPlanesArgs() *PlanesArgs {
+	b := make([]byte, unsafe.Sizeof(PlanesArgs{})+planesAlign)
+	return (*PlanesArgs)(unsafe.Pointer(&b[-uintptr(unsafe.Pointer(&b[0]))%planesAlign]))
+}
 
-// runPlanes computes one call of a kernel of Dot AMX and the path ComputeInt8K.
-func runPlanes(k *kernel.Tiles, g *kernel.GemmArgs) {
-	unpack, err := planeMakers.of(k.Spec.B)
-	if err != nil {
-		panic("a kernel was built without its unpacking: " + err.Error())
-	}
-	args := planesPool.Get().(*planesArgs)
-	args.run(k, *g, unpack, callPlanes)
+// planesPool reuses arguments, which are too large to clear for each call.
+var planesPool = sync.Pool{New: func() any { return NewPlanesArgs() }}
+
+// RunPlanes computes one call of a kernel of Dot AMX and the path ComputeInt8K. unpack unpacks the
+// superblocks of a panel to planes, see UnpackArgs.
+func RunPlanes(k *kernel.Tiles, g *kernel.GemmArgs, unpack jit.Func) {
+	args := planesPool.Get().(*PlanesArgs)
+	args.Run(k, *g, unpack, callPlanes)
 	planesPool.Put(args)
 }
 
-func callPlanes(f jit.Func, args *planesArgs) { f.Call(unsafe.Pointer(args)) }
+func callPlanes(f jit.Func, args *PlanesArgs) { f.Call(unsafe.Pointer(args)) }
 
-// run computes a call in pieces of k, each of which continues from the stored C.
-func (args *planesArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
-	call func(f jit.Func, args *planesArgs)) {
+// Run computes a call in pieces of k, each of which continues from the stored C.
+func (args *PlanesArgs) Run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
+	call func(f jit.Func, args *PlanesArgs)) {
 	b, k1, next := k.Spec.B, g.K1, g.NextB
 	panels := (g.N + qtype.PanelWidth - 1) / qtype.PanelWidth
 	for from := g.K0; from < k1; from = g.K1 {
@@ -90,9 +90,9 @@ func (args *planesArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
 		}
 		blocks := (g.K1 - g.K0) / kernel.ActQ8Group
 		for p := range panels {
-			args.unpack = dequantArgs{uintptr(g.B) + uintptr(p*g.BStride+b.PanelOffset(g.K0)),
-				uintptr(unsafe.Pointer(&args.data)) + uintptr(p*blocks*planesBlock), uintptr(blocks)}
-			callDequantizer(unpack, &args.unpack)
+			args.unpack = UnpackArgs{uintptr(g.B) + uintptr(p*g.BStride+b.PanelOffset(g.K0)),
+				uintptr(unsafe.Pointer(&args.data)) + uintptr(p*blocks*PlanesBlock), uintptr(blocks)}
+			unpack.Call(unsafe.Pointer(&args.unpack))
 		}
 		for p := range panels {
 			columns := min(qtype.PanelWidth, g.N-p*qtype.PanelWidth)
@@ -102,7 +102,7 @@ func (args *planesArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
 				if n == 0 && !g.Accumulate {
 					args.load = 0
 				}
-				args.planes = uintptr(unsafe.Pointer(&args.data)) + uintptr((p*blocks+n)*planesBlock)
+				args.planes = uintptr(unsafe.Pointer(&args.data)) + uintptr((p*blocks+n)*PlanesBlock)
 				args.superblock(k, &g, p, n, call)
 			}
 		}
@@ -111,14 +111,14 @@ func (args *planesArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
 }
 
 // superblock computes superblock n of panel p of a piece.
-func (args *planesArgs) superblock(k *kernel.Tiles, g *kernel.GemmArgs, p, n int,
-	call func(f jit.Func, args *planesArgs)) {
+func (args *PlanesArgs) superblock(k *kernel.Tiles, g *kernel.GemmArgs, p, n int,
+	call func(f jit.Func, args *PlanesArgs)) {
 	at := k.Spec.Compute.ActRowBytes(g.K0 + n*kernel.ActQ8Group)
 	args.a, args.lda = uintptr(g.A)+uintptr(at), uintptr(g.AStride)
 	args.c, args.ldc = uintptr(g.C)+uintptr(4*p*qtype.PanelWidth), uintptr(g.CStride)
 	pairs := 0
-	if k.Spec.MR == pairRows {
-		pairs = g.M / pairRows
+	if k.Spec.MR == PairRows {
+		pairs = g.M / PairRows
 	}
 	args.ahead, args.each = args.planes, 0
 	if g.NextB != nil && pairs > 0 {
@@ -127,9 +127,9 @@ func (args *planesArgs) superblock(k *kernel.Tiles, g *kernel.GemmArgs, p, n int
 		args.each = uintptr((bytes + pairs - 1) / pairs)
 	}
 	if pairs > 0 {
-		args.call(k, pairRows, pairs, call)
+		args.call(k, PairRows, pairs, call)
 	}
-	for done := pairs * pairRows; done < g.M; done += k.Spec.MR {
+	for done := pairs * PairRows; done < g.M; done += k.Spec.MR {
 		args.a = uintptr(g.A) + uintptr(at+done*g.AStride)
 		args.c = uintptr(g.C) + uintptr(4*p*qtype.PanelWidth+done*g.CStride)
 		args.call(k, min(k.Spec.MR, g.M-done), 1, call)
@@ -137,16 +137,16 @@ func (args *planesArgs) superblock(k *kernel.Tiles, g *kernel.GemmArgs, p, n int
 }
 
 // call runs the function for tiles of so many rows.
-func (args *planesArgs) call(k *kernel.Tiles, rows, turns int, call func(f jit.Func, args *planesArgs)) {
+func (args *PlanesArgs) call(k *kernel.Tiles, rows, turns int, call func(f jit.Func, args *PlanesArgs)) {
 	args.rows, args.turns = uintptr(rows), uintptr(turns)
 	var tileRows, bytes [8]uint8
 	for t := range tileRows {
 		bytes[t] = 64
-		tileRows[t] = AMXRows
-		if t < planesB && rows > AMXRows && t%2 == 1 {
-			tileRows[t] = uint8(rows - AMXRows)
+		tileRows[t] = Rows
+		if t < planesB && rows > Rows && t%2 == 1 {
+			tileRows[t] = uint8(rows - Rows)
 		} else if t < planesB {
-			tileRows[t] = uint8(min(rows, AMXRows))
+			tileRows[t] = uint8(min(rows, Rows))
 		}
 	}
 	args.config = asm.TileConfig(tileRows, bytes)
@@ -160,27 +160,27 @@ const (
 	planesB = 6
 )
 
-// validatePlanes returns why the kernel cannot be generated, or nil.
-func (s spec) validatePlanes() error {
+// ValidatePlanes returns why the kernel cannot be generated, or nil.
+func ValidatePlanes(s kernel.Spec) error {
 	switch {
-	case s.NR > pairPanels*qtype.PanelWidth:
+	case s.NR > PairPanels*qtype.PanelWidth:
 		return fmt.Errorf("a tile of %s and the path %s has up to %d columns", s.Dot, s.Compute,
-			pairPanels*qtype.PanelWidth)
+			PairPanels*qtype.PanelWidth)
 	case s.Prefetch > 0 || s.Form != kernel.Load:
 		return fmt.Errorf("amx has neither a prefetch distance nor embedded broadcasts")
 	}
 	return nil
 }
 
-// planesCode returns the spec whose code serves s: one for whole pairs of row tiles, one for lower
+// PlanesCode returns the spec whose code serves s: one for whole pairs of row tiles, one for lower
 // pairs, and one for single tiles.
-func planesCode(s kernel.Spec) kernel.Spec {
+func PlanesCode(s kernel.Spec) kernel.Spec {
 	switch {
-	case s.MR == pairRows:
-	case s.MR > AMXRows:
-		s.MR = pairRows - 1
+	case s.MR == PairRows:
+	case s.MR > Rows:
+		s.MR = PairRows - 1
 	default:
-		s.MR = AMXRows
+		s.MR = Rows
 	}
 	s.NR, s.Spread = qtype.PanelWidth, false
 	return s

@@ -1,4 +1,4 @@
-package gemm
+package matrix
 
 import (
 	"unsafe"
@@ -13,7 +13,7 @@ import (
 // them afterwards, in a loop over the rows.
 type planesTile struct {
 	*asm.Asm
-	s     spec
+	s     kernel.Spec
 	desc  *qtype.Desc
 	tiles int
 
@@ -39,8 +39,10 @@ const planesSideBySide = 4
 // kLoad is the opmask of the columns that continue from the stored C.
 const kLoad = asm.K2
 
-func newPlanesTile(a *asm.Asm, s spec) (_ *emitter, emit func()) {
-	e := &planesTile{Asm: a, s: s, desc: s.B.Desc(), tiles: (s.MR + AMXRows - 1) / AMXRows,
+// PlanesTile allocates the registers of the tile functions of a spec, and returns the function that
+// emits them.
+func PlanesTile(a *asm.Asm, s kernel.Spec) (emit func()) {
+	e := &planesTile{Asm: a, s: s, desc: s.B.Desc(), tiles: (s.MR + Rows - 1) / Rows,
 		step: asm.RDX, lda: asm.RAX, ldc: asm.RCX, a: []asm.Reg{asm.R8, asm.R9}, rowAt: asm.R10, cAt: asm.R11,
 		b: asm.RSI, count: asm.R12, ahead: asm.R13, cNext: asm.R14}
 	next := 0
@@ -55,7 +57,7 @@ func newPlanesTile(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	for range planesSideBySide {
 		e.t = append(e.t, []asm.Vec{vec(), vec(), vec(), vec()})
 	}
-	return &emitter{Asm: a, s: s}, e.function
+	return e.function
 }
 
 // offsetPairs returns the number of pairs of sub-blocks that have offsets of their own.
@@ -72,19 +74,19 @@ func (e *planesTile) sumsOfOffsets() int {
 func (e *planesTile) arg(offset uintptr) asm.Mem { return asm.At(rArgs, int(offset)) }
 
 func (e *planesTile) function() {
-	var t planesArgs
-	e.AssumeTiles([8]uint8{AMXRows, AMXRows, AMXRows, AMXRows, AMXRows, AMXRows, AMXRows, AMXRows})
+	var t PlanesArgs
+	e.AssumeTiles([8]uint8{Rows, Rows, Rows, Rows, Rows, Rows, Rows, Rows})
 	e.LdTileCfg(e.arg(unsafe.Offsetof(t.config)))
 	e.Mov32(e.count, e.arg(unsafe.Offsetof(t.mask)))
 	e.KMovW(kLast, e.count)
 	e.Mov32(e.count, e.arg(unsafe.Offsetof(t.load)))
 	e.KMovW(kLoad, e.count)
 	e.Mov(e.b, e.arg(unsafe.Offsetof(t.planes)))
-	e.I(asm.VMOVUPS, e.scale, asm.At(e.b, planeScales))
+	e.I(asm.VMOVUPS, e.scale, asm.At(e.b, PlaneScales))
 	if e.desc.Affine() {
-		e.I(asm.VMOVUPS, e.offset, asm.At(e.b, planeScales+cacheLine))
+		e.I(asm.VMOVUPS, e.offset, asm.At(e.b, PlaneScales+cacheLine))
 		for i, p := range e.pairs {
-			e.I(asm.VMOVUPS, p, asm.At(e.b, planePairs+cacheLine*i))
+			e.I(asm.VMOVUPS, p, asm.At(e.b, PlanePairs+cacheLine*i))
 		}
 	}
 	e.MovImm(e.step, 64)
@@ -98,7 +100,7 @@ func (e *planesTile) function() {
 		e.Lea(e.a[1], asm.AtIndex(e.a[0], e.lda, 8, 0))
 		e.Lea(e.a[1], asm.AtIndex(e.a[1], e.lda, 8, 0))
 	}
-	if e.s.MR == pairRows {
+	if e.s.MR == PairRows {
 		e.wholePairs()
 	} else {
 		e.lowerTiles()
@@ -110,10 +112,10 @@ func (e *planesTile) function() {
 
 // wholePairs emits the loop over pairs of row tiles.
 func (e *planesTile) wholePairs() {
-	var t planesArgs
+	var t PlanesArgs
 	loop, last := e.NewLabel(), e.NewLabel()
 	e.Lea(e.cNext, asm.AtIndex(e.ldc, e.ldc, 1, 0))
-	for rows := 2; rows < pairRows; rows *= 2 {
+	for rows := 2; rows < PairRows; rows *= 2 {
 		e.Add(e.cNext, e.cNext)
 	}
 	e.Mov(e.count, e.arg(unsafe.Offsetof(t.turns)))
@@ -133,13 +135,13 @@ func (e *planesTile) wholePairs() {
 			e.Prefetch(asm.T1, asm.At(e.ahead, 64*i))
 		}
 		e.Add(e.ahead, e.arg(unsafe.Offsetof(t.each)))
-		e.weave(e.multiply(), e.scaleRows(pairRows))
+		e.weave(e.multiply(), e.scaleRows(PairRows))
 		e.storeSums()
 	})
 	e.Dec(e.count)
 	e.Jcc(asm.NotZero, loop)
 	e.Bind(last)
-	e.eachStep(e.scaleRows(pairRows))
+	e.eachStep(e.scaleRows(PairRows))
 }
 
 // planesAhead is the number of lines of the next block of weights that are prefetched with each
@@ -148,7 +150,7 @@ const planesAhead = 4
 
 // lowerTiles emits one pair of row tiles, or one tile, of as many rows as the argument says.
 func (e *planesTile) lowerTiles() {
-	var t planesArgs
+	var t PlanesArgs
 	e.eachStep(e.multiply())
 	e.storeSums()
 	e.Mov(e.count, e.arg(unsafe.Offsetof(t.rows)))
@@ -195,7 +197,7 @@ func (e *planesTile) multiply() (steps []func()) {
 		for plane := range 2 {
 			b := asm.Tile(planesB + plane)
 			steps = append(steps, func() {
-				e.TileLoad(b, asm.AtIndex(e.b, e.step, 1, plane*planeBytes+k*qtype.PanelWidth))
+				e.TileLoad(b, asm.AtIndex(e.b, e.step, 1, plane*PlaneBytes+k*qtype.PanelWidth))
 			})
 			for r := range e.tiles {
 				a := asm.Tile(planesA + r)
@@ -232,7 +234,7 @@ func (e *planesTile) scaleSums(sums asm.Reg, at, n int) {
 	for r, t := range e.t[:n] {
 		sum, scale, offset, acc := t[0], t[1], t[2], t[3]
 		of := asm.At(e.rowAt, kernel.ActKScale).Bcast()
-		e.I(asm.VPSLLD, sum, asm.At(sums, at+cacheLine*r), asm.Imm(planeShift))
+		e.I(asm.VPSLLD, sum, asm.At(sums, at+cacheLine*r), asm.Imm(PlaneShift))
 		e.I(asm.VPADDD, sum, sum, asm.At(sums, at+cacheLine*r+2*planeSums))
 		e.I(asm.VCVTDQ2PS, sum, sum)
 		e.I(asm.VMULPS, scale, e.scale, of)
@@ -248,7 +250,7 @@ func (e *planesTile) scaleSums(sums asm.Reg, at, n int) {
 			e.I(asm.VFNMADD231PS, acc, offset, scale)
 		}
 		e.I(asm.VMOVUPS, asm.At(e.cAt, 0).K(kLast), acc)
-		if e.s.MR == pairRows {
+		if e.s.MR == PairRows {
 			e.Prefetch(asm.T0, asm.AtIndex(e.cAt, e.cNext, 1, 0))
 		}
 		e.Add(e.rowAt, e.lda)

@@ -1,4 +1,4 @@
-package schema
+package document
 
 import (
 	"bytes"
@@ -19,19 +19,19 @@ const (
 )
 
 // parseValue parses a text that contains exactly one JSON value.
-func parseValue(text []byte, m *automaton.Meter) (*value, error) {
+func parseValue(text []byte, m *automaton.Meter) (*Value, error) {
 	if len(text) > maxSchema {
 		return nil, automaton.Refuse("#", "the schema has %d bytes; at most %d MiB are accepted", len(text),
 			maxSchema>>20)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	r := reader{Decoder: d, meter: m, scalars: map[scalar]*value{}, names: map[string]string{}}
-	var v *value
+	r := reader{Decoder: d, meter: m, scalars: map[scalar]*Value{}, names: map[string]string{}}
+	var v *Value
 	err := automaton.Guard(func() (err error) {
 		v, err = r.value()
 		return err
-	}, func() string { return show(r.path()) })
+	}, func() string { return Show(r.path()) })
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ type reader struct {
 	*json.Decoder
 	meter   *automaton.Meter
 	at      []string // names and indices of the path to the current value
-	scalars map[scalar]*value
+	scalars map[scalar]*Value
 	names   map[string]string // names of members, shared
 }
 
@@ -60,15 +60,15 @@ type scalar struct {
 func (d *reader) path() string {
 	var b strings.Builder
 	for _, name := range d.at {
-		b.WriteString("/" + escapePointer(name))
+		b.WriteString("/" + EscapePointer(name))
 	}
 	return b.String()
 }
 
 // value reads the next value.
-func (d *reader) value() (*value, error) {
+func (d *reader) value() (*Value, error) {
 	if len(d.at) > maxDepth {
-		return nil, automaton.Refuse(show(d.path()), "the schema is nested more than %d levels deep", maxDepth)
+		return nil, automaton.Refuse(Show(d.path()), "the schema is nested more than %d levels deep", maxDepth)
 	}
 	t, err := d.Token()
 	if err != nil {
@@ -76,13 +76,13 @@ func (d *reader) value() (*value, error) {
 	}
 	switch t := t.(type) {
 	case nil:
-		return d.scalar(kindNull, "null"), nil
+		return d.scalar(KindNull, "null"), nil
 	case bool:
-		return d.scalar(kindBool, strconv.FormatBool(t)), nil
+		return d.scalar(KindBool, strconv.FormatBool(t)), nil
 	case json.Number:
-		return d.scalar(kindNumber, t.String()), nil
+		return d.scalar(KindNumber, t.String()), nil
 	case string:
-		return d.scalar(kindString, t), nil
+		return d.scalar(KindString, t), nil
 	case json.Delim:
 		d.meter.Take(automaton.ValueCost)
 		if t == '[' {
@@ -90,16 +90,16 @@ func (d *reader) value() (*value, error) {
 		}
 		return d.object()
 	}
-	return nil, automaton.Refuse(show(d.path()), "not valid JSON")
+	return nil, automaton.Refuse(Show(d.path()), "not valid JSON")
 }
 
 // scalar returns the shared value with a kind and a text.
-func (d *reader) scalar(kind byte, text string) *value {
+func (d *reader) scalar(kind byte, text string) *Value {
 	key := scalar{kind, text}
 	v := d.scalars[key]
 	if v == nil {
 		d.meter.Take(automaton.ValueCost + automaton.EntryCost + len(text))
-		v = &value{kind: kind, text: text}
+		v = &Value{Kind: kind, Text: text}
 		d.scalars[key] = v
 	}
 	return v
@@ -107,23 +107,23 @@ func (d *reader) scalar(kind byte, text string) *value {
 
 func (d *reader) badJSON(err error) error {
 	if errors.Is(err, io.EOF) {
-		return automaton.Refuse(show(d.path()), "not valid JSON: unexpected end of the text")
+		return automaton.Refuse(Show(d.path()), "not valid JSON: unexpected end of the text")
 	}
-	return automaton.Refuse(show(d.path()), "not valid JSON: %v", err)
+	return automaton.Refuse(Show(d.path()), "not valid JSON: %v", err)
 }
 
 // array reads the items of an array after its bracket.
-func (d *reader) array() (*value, error) {
-	v := &value{kind: kindArray}
+func (d *reader) array() (*Value, error) {
+	v := &Value{Kind: KindArray}
 	for d.More() {
-		d.at = append(d.at, strconv.Itoa(len(v.list)))
+		d.at = append(d.at, strconv.Itoa(len(v.List)))
 		x, err := d.value()
 		if err != nil {
 			return nil, err
 		}
 		d.at = d.at[:len(d.at)-1]
 		d.meter.Take(12)
-		v.list = append(v.list, x)
+		v.List = append(v.List, x)
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, d.badJSON(err)
@@ -132,19 +132,19 @@ func (d *reader) array() (*value, error) {
 }
 
 // object reads the members of an object after its brace.
-func (d *reader) object() (*value, error) {
-	v := &value{kind: kindObject}
+func (d *reader) object() (*Value, error) {
+	v := &Value{Kind: KindObject}
 	seen := map[string]bool{}
 	for d.More() {
 		t, err := d.Token()
 		name, ok := t.(string)
 		if err != nil || !ok {
-			return nil, automaton.Refuse(show(d.path()), "not valid JSON: %v", err)
+			return nil, automaton.Refuse(Show(d.path()), "not valid JSON: %v", err)
 		}
 		name = d.name(name)
 		d.at = append(d.at, name)
 		if seen[name] {
-			return nil, automaton.Refuse(show(d.path()), "duplicate member")
+			return nil, automaton.Refuse(Show(d.path()), "duplicate member")
 		}
 		seen[name] = true
 		x, err := d.value()
@@ -153,12 +153,12 @@ func (d *reader) object() (*value, error) {
 		}
 		d.at = d.at[:len(d.at)-1]
 		d.meter.Take(28)
-		v.members = append(v.members, member{name, x})
+		v.Members = append(v.Members, Member{name, x})
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, d.badJSON(err)
 	}
-	v.members = slices.Clone(v.members)
+	v.Members = slices.Clone(v.Members)
 	return v, nil
 }
 
@@ -171,7 +171,3 @@ func (d *reader) name(text string) string {
 	}
 	return name
 }
-
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-func escapePointer(name string) string { return pointerEscapes.Replace(name) }
