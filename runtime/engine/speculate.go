@@ -13,6 +13,9 @@ type Speculation struct {
 	// Depth is the number of drafted tokens to verify for each sequence: 0 chooses it by measured
 	// times and acceptance, a negative one drafts nothing.
 	Depth int
+	// StepRatios are the measured times of decode steps of 1, 2, ... rows relative to one row. nil
+	// derives them from the ceilings of the machine.
+	StepRatios []float64
 }
 
 // DraftCounts are totals of a drafter since the start of the engine.
@@ -51,6 +54,13 @@ func newDrafting(o Speculation, r *Runner, costs *cost.Table, rows int) *draftin
 	one := costs.Forward(phase.Decode, cost.Load{Rows: 1, Heads: 1})
 	for i := range ratios {
 		ratios[i] = float64(costs.Forward(phase.Decode, cost.Load{Rows: i + 1, Heads: i + 1})) / float64(one)
+	}
+	if n := min(len(o.StepRatios), rows); n > 0 {
+		beyond := o.StepRatios[n-1] / ratios[n-1]
+		copy(ratios, o.StepRatios)
+		for i := n; i < rows; i++ {
+			ratios[i] *= beyond
+		}
 	}
 	d.controller = speculate.NewController(ratios, o.Depth, r.assembly.States.Each() > 0)
 	return d

@@ -49,6 +49,9 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 		Service: v.Service, Speculation: v.Speculation, Profile: s.Profile, Observe: v.Observe, Note: v.Note,
 		Displaced: v.Displaced, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
 		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name}}
+	if s.Bundle != nil {
+		options.StepRatios = s.Bundle.Evidence.StepRatios(s.Plan.BatchMax)
+	}
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG
 	}
