@@ -2,7 +2,6 @@ package speculate
 
 import (
 	"math"
-	"time"
 
 	"sandwich/runtime/sched"
 )
@@ -74,11 +73,11 @@ func (c *Controller) Verified(a *Acceptance, class, tried, accepted int) {
 	a.own[class].add(tried, accepted, textMemory)
 }
 
-// Stepped records the time of a decode step of so many rows that attended to so many positions
-// together.
-func (c *Controller) Stepped(rows, positions int, took time.Duration) {
-	c.times.observe(rows, positions/max(1, rows), took.Seconds())
-	c.saved = min(c.saved+exploreShare*took.Seconds(), mostExploring*took.Seconds())
+// Stepped records the time in seconds of a decode step of so many rows that attended to so many
+// positions together.
+func (c *Controller) Stepped(rows, positions int, seconds float64) {
+	c.times.observe(rows, positions/max(1, rows), seconds)
+	c.saved = min(c.saved+exploreShare*seconds, mostExploring*seconds)
 }
 
 // Allot sets the rows of each draft of a decode batch: as many as make the batch produce the most

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"sandwich/runtime/sched"
 )
@@ -61,7 +60,7 @@ func TestAllot(t *testing.T) {
 		of := NewController(c.ratios, c.depth, c.again)
 		for rows := range len(c.ratios) { // as the prior says
 			for range leastSteps {
-				of.Stepped(rows+1, 0, time.Duration(c.ratios[rows]*float64(time.Millisecond)))
+				of.Stepped(rows+1, 0, c.ratios[rows]/1000)
 			}
 		}
 		of.saved = 0
@@ -77,10 +76,10 @@ func TestAllot(t *testing.T) {
 func TestMeasuredTimesReplacePriors(t *testing.T) {
 	c := NewController(linear(8, 0.01), 0, false)
 	for range 20 {
-		c.Stepped(1, 100, 10*time.Millisecond)
-		c.Stepped(2, 200, 19*time.Millisecond)
-		c.Stepped(1, 100_000, 30*time.Millisecond)
-		c.Stepped(2, 200_000, 31*time.Millisecond)
+		c.Stepped(1, 100, 0.010)
+		c.Stepped(2, 200, 0.019)
+		c.Stepped(1, 100_000, 0.030)
+		c.Stepped(2, 200_000, 0.031)
 	}
 	c.saved = 0
 	for _, want := range []struct{ context, rows int }{{100, 0}, {100_000, 3}} {
@@ -107,7 +106,7 @@ func simulated(c *Controller, times []float64, accept float64, steps int, rng *r
 			c.Verified(&a, 0, min(n, accepted+1), accepted)
 		}
 		step := times[n] * (0.97 + 0.06*rng.Float64())
-		c.Stepped(n+1, n+1, time.Duration(step*float64(time.Millisecond)))
+		c.Stepped(n+1, n+1, step/1000)
 		tokens, took = tokens+1+accepted, took+step
 	}
 	return float64(tokens) / took * times[0]
