@@ -33,7 +33,7 @@ func ParseAccept(flag, value string) (float64, error) {
 func Replay(ctx context.Context, s *session.Session, accept float64, requests, n, reps int) (*drafts.Row, error) {
 	o := drafts.Options{Accept: accept, Reps: reps, Replay: &speculate.Replay{Vocab: s.Shape.Vocab}}
 	for i := range requests {
-		r := drafts.Copied(measure.ClientPrompt, 0, 1, 0, s.Shape.Vocab, uint64(i))
+		r := drafts.Copied(measure.ClientPrompt, 0, 1, 0, s.Shape.Vocab, nil, uint64(i))
 		r.Tokens = n
 		o.Requests = append(o.Requests, r)
 	}
