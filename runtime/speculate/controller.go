@@ -110,6 +110,7 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 	free = min(free, 2*c.times.largest(context)-rows)
 	plain := float64(rows) / c.times.time(rows, context)
 	best, speed, added, expected := plain, leastGain*plain, 0, float64(rows)
+	least := float64(rows) / plain
 	repeated := 0.0 // rows of later steps that compute accepted tokens again
 	c.values = c.values[:0]
 	for n := 1; n <= free; n++ {
@@ -119,10 +120,11 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 		}
 		drafts[v.at].Rows++
 		expected += v.chance
-		took := c.times.time(rows+n, context)
+		least = max(least, c.times.time(rows+n, context)) // a faster step of more rows is noise
+		took := least
 		if c.again {
 			repeated += c.repeated(&drafts[v.at], v.chance)
-			took += repeated * (took - c.times.time(rows, context)) / float64(n)
+			took += repeated * (took - float64(rows)/plain) / float64(n)
 		}
 		v.wasted = took - expected/best
 		c.values = append(c.values, v)

@@ -38,6 +38,8 @@ func TestAllot(t *testing.T) {
 		{"rows cost as much as steps", linear(16, 1), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{0}, false},
 		{"largest gain", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.8}}, []int{3}, false},
 		{"gain below 2 %", linear(16, 0.1), 0, 15, []sched.Draft{{Tokens: 9, Chance: 0.11}}, []int{0}, false},
+		{"more rows are not faster", linear(16, -0.05), 0, 15,
+			[]sched.Draft{{Tokens: 9, Chance: 0.015}}, []int{0}, false},
 		{"the likelier draft first", linear(4, 0.01), 0, 2,
 			[]sched.Draft{{Tokens: 3, Chance: 0.5}, {Tokens: 3, Chance: 0.9}}, []int{0, 2}, false},
 		{"shared by chance", linear(8, 0.01), 0, 3,
