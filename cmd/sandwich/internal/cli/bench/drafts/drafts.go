@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/speculate"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/drafts"
+	"sandwich/tuner/measure/llm"
 )
 
 // ParseAccept returns the probability of a value such as p=0.8.
@@ -66,7 +67,7 @@ func run(ctx context.Context, s *session.Session, d speculate.Drafter, o *drafts
 	if err != nil {
 		return nil, err
 	}
-	row.Model, row.Plan, row.PUs, row.CPU = s.Name, measure.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
+	row.Model, row.Plan, row.PUs, row.CPU = s.Name, llm.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
 		s.Profile.Host.CPUModel
 	return row, nil
 }
