@@ -156,7 +156,7 @@ func (b *Builder) Route(m Mixture) {
 	e := b.Experts
 	b.MatMul("router", BufH, Product{Role: "router", Tensor: "ffn_gate_inp", N: e.Count, K: b.Hidden, Bias: m.Bias,
 		Out: BufRouter})
-	b.Op(OpRoute, "route", Op{Router: m.Router})
+	b.Op(OpRoute, "route", Op{ExpertOp: ExpertOp{Router: m.Router}})
 }
 
 // ApplyExperts reads H [T, hidden] and applies the experts that Route has chosen.
@@ -168,7 +168,7 @@ func (b *Builder) ApplyExperts(m Mixture) {
 	if b.FusedExperts {
 		fuse("ffn_gate_up_exps", gateUp)
 	}
-	b.Op(OpDispatch, "dispatch", Op{Router: m.Router})
+	b.Op(OpDispatch, "dispatch", Op{ExpertOp: ExpertOp{Router: m.Router}})
 	b.Gated("experts.gate_up", m.Act, BufExpert, gateUp[0], gateUp[1])
 	b.MatMul("experts.down", BufGate,
 		Product{Role: "down", Tensor: "ffn_down_exps", N: b.Hidden, K: e.FFN, Stack: e.Count, Bias: m.Bias,
@@ -177,7 +177,7 @@ func (b *Builder) ApplyExperts(m Mixture) {
 	if m.Into == BufH {
 		into = BufH
 	}
-	o := Op{Router: m.Router, Accumulate: m.Accumulate, Outs: []Buf{into}}
+	o := Op{ExpertOp: ExpertOp{Router: m.Router}, Accumulate: m.Accumulate, Outs: []Buf{into}}
 	if m.Gate != "" {
 		o.Gate = b.Vector(m.Gate+".weight", b.Hidden, Always)
 	}

@@ -211,8 +211,8 @@ func (b *Builder) HeadBias(scale float32, bias Need) {
 	}
 	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: Outside, N: b.Vocab, K: b.Hidden,
 		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}, Scale: second})
-	b.Op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits},
-		Bias: []*Vector{b.Vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}})
+	b.Op(OpMatMul, "head", Op{In: BufY, Outs: []Buf{BufLogits}, ProductOp: ProductOp{Wanted: true,
+		Bias: []*Vector{b.Vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}}})
 }
 
 // Cap adds a soft cap of the logits, most*tanh(logits/most), if most is positive.

@@ -8,14 +8,13 @@ func (b *Builder) PerHead(name string, in, out Buf, inStep, outStep, k, n int) {
 	at := len(b.m.Weights)
 	b.m.Weights = append(b.m.Weights, Weight{Name: b.name("attn_" + name + ".weight"), Role: plans.RoleWhole + name,
 		Layer: b.layer, N: n, K: k, Stack: b.Heads, Rows: n, Of: [2]int{n, k}})
-	b.Op(OpHeads, name, Op{In: in, Outs: []Buf{out}, W: []int{at}, Bias: []*Vector{nil}, Heads: b.LayerHeads,
-		InStep:  inStep,
-		OutStep: outStep, N: n})
+	b.Op(OpHeads, name, Op{In: in, Outs: []Buf{out}, Heads: b.LayerHeads, N: n,
+		ProductOp: ProductOp{W: []int{at}, Bias: []*Vector{nil}}, HeadsOp: HeadsOp{inStep, outStep}})
 }
 
 // RotateLatent computes queries, keys and values of latent attention from Q or Full, LatentKV and
 // KeyVal by position, and stores keys and values in the cache.
 func (b *Builder) RotateLatent(rope *Rope) {
 	b.kvLayer = b.layer
-	b.Op(OpLatent, "rotate", Op{Rope: rope, Heads: b.LayerHeads, KVLayer: b.layer, Latent: b.Latent})
+	b.Op(OpLatent, "rotate", Op{RotateOp: RotateOp{Rope: rope}, Heads: b.LayerHeads, KVLayer: b.layer, Latent: b.Latent})
 }

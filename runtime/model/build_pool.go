@@ -53,6 +53,6 @@ func (b *Builder) score() {
 
 // wanted adds a product of the wanted rows only.
 func (b *Builder) wanted(in Buf, p Product) {
-	b.product(p.Tensor, Op{In: in, Wanted: true}, []Product{p})
+	b.product(p.Tensor, Op{In: in, ProductOp: ProductOp{Wanted: true}}, []Product{p})
 	b.pending = false
 }

@@ -11,7 +11,8 @@ func whole(role, tensor string, n, k int, out Buf) Product {
 // conv(b*x), then Y [T, hidden] (Liquid AI: LFM2 Technical Report, 2025, section 2).
 func (b *Builder) ShortConv() {
 	b.MatMul("conv.in", BufH, whole("conv_in", "shortconv.in_proj", 3*b.Hidden, b.Hidden, BufMix))
-	b.Op(OpConv, "conv", Op{Outs: []Buf{BufAtt}, Conv: b.conv("shortconv.conv.weight", b.Hidden)})
+	b.Op(OpConv, "conv", Op{Outs: []Buf{BufAtt},
+		RecurrentOp: RecurrentOp{Conv: b.conv("shortconv.conv.weight", b.Hidden)}})
 	b.MatMul("conv.out", BufAtt, whole("conv_out", "shortconv.out_proj", b.Hidden, b.Hidden, BufY))
 }
 
@@ -50,8 +51,8 @@ func (b *Builder) DeltaNet(l DeltaLayout) {
 		alpha.RowRanges = []RowRange{{each, each, 2 * each, heads}}
 	}
 	b.MatMul("delta.in", BufH, qkv, z, beta, alpha)
-	b.Op(OpConv, "delta.conv", Op{Conv: b.conv("ssm_conv1d.weight", d.channels()), Delta: d})
-	b.Op(OpDelta, "delta", Op{Delta: d})
+	b.Op(OpConv, "delta.conv", Op{RecurrentOp: RecurrentOp{b.conv("ssm_conv1d.weight", d.channels()), d}})
+	b.Op(OpDelta, "delta", Op{RecurrentOp: RecurrentOp{Delta: d}})
 	b.Op(OpOutGate, "gate", Op{In: BufZ, Act: SwiGLU, N: inner, Norm: b.Vector("ssm_norm.weight", r.ValueDim, Always)})
 	b.MatMul("delta.out", BufAtt, whole("out", "ssm_out", b.Hidden, inner, BufY))
 }

@@ -55,8 +55,8 @@ type Rotation struct {
 
 // Rotate normalizes and rotates Q and K, and stores K and V in the cache.
 func (b *Builder) Rotate(r Rotation) {
-	o := Op{Rope: r.Rope, Heads: b.LayerHeads, AttnTemperature: r.AttnTemperature, KeysAsValues: r.KeysAsValues,
-		KVLayer: b.layer}
+	o := Op{Heads: b.LayerHeads, KVLayer: b.layer,
+		RotateOp: RotateOp{Rope: r.Rope, AttnTemperature: r.AttnTemperature, KeysAsValues: r.KeysAsValues}}
 	if r.KVLayer > 0 {
 		o.KVLayer = r.KVLayer - 1
 	}
@@ -87,12 +87,12 @@ func plain(n int) *Vector {
 // Attend writes the attention output Att [T, heads*headDim].
 func (b *Builder) Attend(a Attn) {
 	a.Bidirectional = a.Bidirectional || b.Bidirectional
-	b.Op(OpAttention, "attention", Op{Attn: a, Heads: b.LayerHeads, KVLayer: b.kvLayer})
+	b.Op(OpAttention, "attention", Op{AttentionOp: AttentionOp{Attn: a}, Heads: b.LayerHeads, KVLayer: b.kvLayer})
 }
 
 // AttendSinks is Attend with a sink: one more score per head, from a tensor [heads], that has no
 // value.
 func (b *Builder) AttendSinks(a Attn, tensor string) {
-	b.Op(OpAttention, "attention", Op{Attn: a, Heads: b.LayerHeads, KVLayer: b.kvLayer,
-		Sinks: b.Vector(tensor+".weight", b.LayerHeads.Q, Always)})
+	b.Op(OpAttention, "attention", Op{Heads: b.LayerHeads, KVLayer: b.kvLayer,
+		AttentionOp: AttentionOp{a, b.Vector(tensor+".weight", b.LayerHeads.Q, Always)}})
 }

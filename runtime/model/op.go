@@ -113,48 +113,87 @@ var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "a
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Op is one step of a forward. Kind determines which of the fields apply.
+// Op is one step of a forward. The fields of Op itself belong to several kinds; each embedded struct
+// has those of one kind or of few, which its comment names.
 type Op struct {
-	Kind   Kind
-	Layer  int
-	Name   string     // "blk.3.qkv", for traces and profiles
-	In     Buf        // OpMatMul, OpExperts, OpRowNorm, OpCap, OpGate, OpPool, OpSoftmax
-	Wanted bool       // OpMatMul: only the wanted rows, which are the first rows of In
-	W      []int      // OpMatMul, OpExperts: indices into Model.Weights
-	Act    Activation // OpMatMul, OpExperts: of a gate and an up product with one output, or none; OpGate
-	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpGate, OpCombine, OpPool: one
-	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
-	Scale  float32    // OpEmbed, OpAddNorm, OpGather, OpInputs
+	Kind  Kind
+	Layer int
+	Name  string // "blk.3.qkv", for traces and profiles
+
+	In   Buf   // OpMatMul, OpExperts, OpHeads, OpRowNorm, OpCap, OpOutGate, OpGate, OpPool, OpSoftmax
+	Outs []Buf // one buffer per product; OpRowNorm, OpGate, OpCombine, OpConv, OpHeads, OpPool: one
+	// OpMatMul, OpExperts: of a gate and an up product with one output, or none; OpGate, OpOutGate
+	Act   Activation
+	Scale float32 // OpEmbed, OpAddNorm, OpGather, OpInputs
 	// OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]; OpInputs: [n];
 	// OpOutGate: [headDim] or nil
-	Norm            *Vector
-	Post            *Vector          // OpAddNorm: weight [hidden] or nil
-	Gain            *Vector          // OpAddNorm: [1] or nil
-	Shift           *Vector          // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
-	Types           *Vector          // OpEmbed: [types][hidden] or nil
-	PosEmbed        *Vector          // OpEmbed: [context][hidden] or nil
-	Pool            Pooling          // OpPool
-	QNorm           *Vector          // OpRotate: weight [headDim] or nil
-	KNorm           *Vector          // OpRotate: weight [headDim] or nil
-	VNorm           *Vector          // OpRotate: weight [headDim] or nil
-	KeysAsValues    bool             // OpRotate: values are the keys before their norm
-	AttnTemperature *AttnTemperature // OpRotate: nil for none
-	Heads           Heads            // OpRotate, OpAttention
-	KVLayer         int              // OpRotate, OpAttention: layer whose keys and values are read
-	Rope            *Rope            // OpRotate: nil in a layer without positions
-	Attn            Attn             // OpAttention
-	Sinks           *Vector          // OpAttention: [heads], one more score per head without a value; or nil
-	Router          Router           // OpRoute, OpDispatch, OpCombine
-	Accumulate      bool             // OpCombine, OpRowNorm
-	Gate            *Vector          // OpCombine: [hidden] or nil
-	Cap             float32          // OpCap
-	N               int              // OpGate: elements of a layer; OpOutGate: of Att; OpHeads: of a head
-	// OpHeads
-	InStep, OutStep int
-	Latent          Latent // OpLatent
-	Conv            *Conv  // OpConv
-	Delta           *Delta // OpConv, OpDelta; nil in a convolution without a delta rule
-	Table           *Table // OpInputs
+	Norm       *Vector
+	Shift      *Vector // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
+	Heads      Heads   // OpRotate, OpAttention, OpLatent, OpHeads
+	KVLayer    int     // OpRotate, OpAttention, OpLatent: layer whose keys and values are read
+	Accumulate bool    // OpCombine, OpRowNorm
+	N          int     // OpGate: elements of a layer; OpOutGate: of Att; OpHeads: of a head
+	Cap        float32 // OpCap
+	Pool       Pooling // OpPool
+	Latent     Latent  // OpLatent
+
+	EmbedOp
+	AddNormOp
+	ProductOp
+	RotateOp
+	AttentionOp
+	ExpertOp
+	HeadsOp
+	RecurrentOp
+}
+
+// EmbedOp has the parameters of OpEmbed and OpInputs.
+type EmbedOp struct {
+	Types    *Vector // OpEmbed: [types][hidden] or nil
+	PosEmbed *Vector // OpEmbed: [context][hidden] or nil
+	Table    *Table  // OpInputs
+}
+
+// AddNormOp has the parameters of OpAddNorm.
+type AddNormOp struct {
+	Post *Vector // weight [hidden] or nil
+	Gain *Vector // [1] or nil
+}
+
+// ProductOp has the matrices of OpMatMul, OpExperts and OpHeads.
+type ProductOp struct {
+	W      []int     // indices into Model.Weights
+	Bias   []*Vector // one per weight, nil where there is none
+	Wanted bool      // OpMatMul: only the wanted rows, which are the first rows of In
+}
+
+// RotateOp has the parameters of OpRotate; OpLatent has the rotation only.
+type RotateOp struct {
+	Rope                *Rope   // nil in a layer without positions
+	QNorm, KNorm, VNorm *Vector // weights [headDim] or nil
+	KeysAsValues        bool    // values are the keys before their norm
+	AttnTemperature     *AttnTemperature
+}
+
+// AttentionOp has the parameters of OpAttention.
+type AttentionOp struct {
+	Attn  Attn
+	Sinks *Vector // [heads], one more score per head without a value; or nil
+}
+
+// ExpertOp has the parameters of OpRoute, OpDispatch and OpCombine.
+type ExpertOp struct {
+	Router Router
+	Gate   *Vector // OpCombine: [hidden] or nil
+}
+
+// HeadsOp has the strides of OpHeads, in elements.
+type HeadsOp struct{ InStep, OutStep int }
+
+// RecurrentOp has the parameters of OpConv and OpDelta.
+type RecurrentOp struct {
+	Conv  *Conv  // OpConv
+	Delta *Delta // nil in a convolution without a delta rule
 }
 
 // StateOf returns the number of float32 elements of an op's state of one sequence: the last Width-1

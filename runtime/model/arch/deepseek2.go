@@ -167,9 +167,7 @@ func latentOut(b *model.Builder) {
 		b.PerHead("v_b", model.BufAtt, model.BufFull, b.LayerHeads.Dim, l.Value, l.KV, l.Value)
 	} else {
 		b.Op(model.OpHeads, "values", model.Op{In: model.BufAtt, Outs: []model.Buf{model.BufFull}, Heads: b.LayerHeads,
-			InStep:  b.LayerHeads.Dim,
-			OutStep: l.Value,
-			N:       l.Value})
+			HeadsOp: model.HeadsOp{InStep: b.LayerHeads.Dim, OutStep: l.Value}, N: l.Value})
 	}
 	b.MatMul("o", model.BufFull, model.Product{Role: plans.RoleWhole + "o", Tensor: "attn_output", N: b.Hidden,
 		K:   b.Heads * l.Value,

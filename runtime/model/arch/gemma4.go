@@ -139,8 +139,8 @@ func layerInputs(b *model.Builder) {
 		N: n, K: b.Hidden,
 		Out: model.BufInputs})
 	b.Op(model.OpInputs, "inputs", model.Op{Scale: float32(1 / math.Sqrt(float64(b.Hidden))),
-		Norm:  b.Vector("per_layer_proj_norm.weight", b.Inputs, model.Always),
-		Table: &model.Table{Name: "per_layer_token_embd.weight", N: n}})
+		Norm:    b.Vector("per_layer_proj_norm.weight", b.Inputs, model.Always),
+		EmbedOp: model.EmbedOp{Table: &model.Table{Name: "per_layer_token_embd.weight", N: n}}})
 }
 
 // addLayerInput adds the projection of the layer's own embedding: Input [T, inputs], Y [T, hidden].
