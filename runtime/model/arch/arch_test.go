@@ -6,7 +6,7 @@ import (
 	"sandwich/runtime/model/arch"
 )
 
-// TestRegisterTwice: two files of one name are a mistake that a program shows when it starts.
+// TestRegisterTwice checks that Register panics if a name is taken.
 func TestRegisterTwice(t *testing.T) {
 	defer func() {
 		if recover() == nil {

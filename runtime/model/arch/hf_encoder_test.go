@@ -117,9 +117,9 @@ const rerankerM3 = `{"architectures":["XLMRobertaForSequenceClassification"],"hi
 	"model_type":"xlm-roberta","num_attention_heads":16,"num_hidden_layers":24,"pad_token_id":1,
 	"position_embedding_type":"absolute","torch_dtype":"float32","type_vocab_size":1,"vocab_size":250002}`
 
-// TestFromHFScores: heads that score texts, of an encoder and of a decoder. bge-reranker-v2-m3 has
-// 567,755,777 parameters, of which files lack the two positions in front; the 1,025 biases of the
-// head are not written by Synth.
+// TestFromHFScores checks the heads of models that score texts, of an encoder and of a decoder.
+// bge-reranker-v2-m3 has 567,755,777 parameters. Files lack the first two positions, and synthetic
+// models the 1,025 biases of the head.
 func TestFromHFScores(t *testing.T) {
 	c, typ, err := arch.FromHF([]byte(rerankerM3), nil)
 	if err != nil || typ != gguf.F32 || c.Arch != "bert" || c.Context != 8192 || c.Types != 1 || c.Eps != 1e-5 ||
@@ -138,7 +138,8 @@ func TestFromHFScores(t *testing.T) {
 	}
 }
 
-// TestFromHFEncodersRefuses: what is missing, or what no file of the family can say, by its name.
+// TestFromHFEncodersRefuses checks that errors name a missing size, or a feature that files of the
+// family cannot express.
 func TestFromHFEncodersRefuses(t *testing.T) {
 	change := func(text, old, new string) string {
 		if !strings.Contains(text, old) {

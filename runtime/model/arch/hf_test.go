@@ -155,7 +155,7 @@ func TestFromHF(t *testing.T) {
 	}
 }
 
-// TestFromHFRefuses covers what this program would run wrongly.
+// TestFromHFRefuses checks configurations that this program would run with wrong results.
 func TestFromHFRefuses(t *testing.T) {
 	const sizes = `"hidden_size":256,"intermediate_size":512,"max_position_embeddings":512,"num_attention_heads":8,"num_hidden_layers":2,"rms_norm_eps":1e-5,"vocab_size":320`
 	const heads = `"head_dim":32,"num_key_value_heads":8`

@@ -18,7 +18,7 @@ import (
 	"sandwich/runtime/model/synth"
 )
 
-// patched is a file whose number under a key is another one, all 32 bits of it.
+// patched returns a file with other bits of the 32-bit number of a key.
 func patched(t testing.TB, raw []byte, key string, bits uint32) []byte {
 	t.Helper()
 	at := bytes.Index(raw, []byte(key))
@@ -30,7 +30,7 @@ func patched(t testing.TB, raw []byte, key string, bits uint32) []byte {
 	return out
 }
 
-// TestFilesThatLie: what no model is like is refused with a sentence that names it.
+// TestFilesThatLie checks that an error of one line names an impossible value.
 func TestFilesThatLie(t *testing.T) {
 	raws := map[string][]byte{}
 	for _, c := range []struct {
@@ -124,7 +124,8 @@ func TestStatesThatLie(t *testing.T) {
 	}
 }
 
-// TestMissingParts: every tensor that a family's file has is asked for by name, and its shape too.
+// TestMissingParts checks that errors name a missing tensor, for each tensor of a layer in each
+// family.
 func TestMissingParts(t *testing.T) {
 	for _, family := range synth.Families() {
 		raw := write(t, synth.Small(family), gguf.F32, 1)
@@ -149,7 +150,7 @@ func TestMissingParts(t *testing.T) {
 	}
 }
 
-// TestWrongSinks: sinks of another length than there are heads.
+// TestWrongSinks checks the error for fewer sinks than heads.
 func TestWrongSinks(t *testing.T) {
 	raw := write(t, synth.Small("gpt-oss"), gguf.F32, 1)
 	name := "blk.1.attn_sinks.weight"
@@ -163,8 +164,8 @@ func TestWrongSinks(t *testing.T) {
 	}
 }
 
-// TestPurpose: files that are a part of a model are named as what they are, and an unknown
-// architecture is answered with those that are known.
+// TestPurpose checks that errors name projectors and adapters as such, and that the error for an
+// unknown architecture lists the known ones.
 func TestPurpose(t *testing.T) {
 	for want, set := range map[string]func(*gguf.Writer){
 		"mmproj":                  func(w *gguf.Writer) { w.SetString("general.architecture", "clip") },
@@ -238,8 +239,8 @@ func TestAllReasons(t *testing.T) {
 	}
 }
 
-// FuzzConfigs changes one number of a family's file: whatever it becomes, reading ends soon with a
-// model or a sentence.
+// FuzzConfigs changes one number in a file of a family. Inspect must return a report with a reason
+// of one line, or with none.
 func FuzzConfigs(f *testing.F) {
 	families := synth.Families()
 	raws := make([][]byte, len(families))
@@ -274,8 +275,8 @@ func FuzzConfigs(f *testing.F) {
 	})
 }
 
-// TestTooManyTokens: a vocabulary with tokens that have no row, or a million rows, and groups of
-// experts that cannot be.
+// TestTooManyTokens checks a vocabulary with more tokens than the embedding has rows, a vocabulary
+// of a million tokens, and impossible groups of experts.
 func TestTooManyTokens(t *testing.T) {
 	for _, c := range []struct {
 		family, key string

@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/model/synth"
 )
 
-// TestLoadRefusesNaN damages each kind of small parameter, where a file's last bytes of it stand.
+// TestLoadRefusesNaN writes NaN and infinity to the last element of each kind of vector.
 func TestLoadRefusesNaN(t *testing.T) {
 	for name, arch := range map[string]string{"output_norm.weight": "llama", "blk.1.attn_norm.weight": "llama",
 		"blk.0.attn_q.bias":        "qwen2",

@@ -14,8 +14,8 @@ import (
 	"sandwich/runtime/model/synth"
 )
 
-// TestPredictingLayersAreLeftOut: layers that predict tokens further on are not asked for, whatever
-// they hold, and more of them than there are layers is a damaged file.
+// TestPredictingLayersAreLeftOut checks that layers that predict further tokens are not loaded, and
+// that a file with as many of them as layers is damaged.
 func TestPredictingLayersAreLeftOut(t *testing.T) {
 	for n, want := range map[uint32]string{2: "", 6: "nextn_predict_layers is 6 of 6"} {
 		c, _ := synth.Tiny("qwen35")
@@ -47,8 +47,8 @@ func TestPredictingLayersAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestSections: pairs of a rotation that a file gives to a fourth axis stand still in a text, in
-// the order that ggml has for the family, whatever they add up to.
+// TestSections checks that pairs of a rotation that a file assigns to the fourth axis do not rotate
+// in a text, in the order that ggml uses for the family.
 func TestSections(t *testing.T) {
 	one := synth.Small("qwen35")
 	one.Recurrence.Every = 2

@@ -40,9 +40,8 @@ func TestFusedByConverters(t *testing.T) {
 	}
 }
 
-// TestUnknownTensors: tensors of a layer that nothing reads change answers, those of layers that
-// the file does not count say that it lies, and so does a second head; what else converters left
-// over is no harm.
+// TestUnknownTensors checks the errors for tensors of a layer that no op uses, for layers beyond
+// the number of layers, and for a second head.
 func TestUnknownTensors(t *testing.T) {
 	raw := write(t, synth.Small("qwen3"), gguf.F32, 1)
 	rename := func(from, to string) []byte { return bytes.Replace(raw, []byte(from), []byte(to), 1) }
@@ -75,7 +74,8 @@ func TestUnknownTensors(t *testing.T) {
 	}
 }
 
-// TestKeysOfOtherTypes: a key that the file has as something else is no key that it lacks.
+// TestKeysOfOtherTypes checks that a key with a value of a wrong type is an error and does not
+// count as missing.
 func TestKeysOfOtherTypes(t *testing.T) {
 	raw := write(t, synth.Small("gemma4-moe"), gguf.F32, 1)
 	const key = "gemma4.expert_count"
@@ -91,7 +91,7 @@ func TestKeysOfOtherTypes(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfKeys: what files of the last years leave out has the value that llama.cpp gives it.
+// TestDefaultsOfKeys checks that missing keys have the defaults of llama.cpp.
 func TestDefaultsOfKeys(t *testing.T) {
 	for _, c := range []struct {
 		family, key string
@@ -116,7 +116,7 @@ func TestDefaultsOfKeys(t *testing.T) {
 	}
 }
 
-// TestHeadOfAnEmbedding: a head that is the embedding may have a bias, and may lack it.
+// TestHeadOfAnEmbedding checks that a head that is the embedding may have a bias or none.
 func TestHeadOfAnEmbedding(t *testing.T) {
 	c := synth.Small("qwen2")
 	c.Tied = true

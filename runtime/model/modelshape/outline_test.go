@@ -11,8 +11,7 @@ import (
 	"sandwich/runtime/model/synth"
 )
 
-// TestOutlineIsTheModel: the ops without a file are those that a file gives, one by one, with what
-// attention sees and the matrices they multiply by.
+// TestOutlineIsTheModel checks that an outline has the same ops and weights as the model of a file.
 func TestOutlineIsTheModel(t *testing.T) {
 	for _, arch := range synth.Families() {
 		file, err := gguf.Parse(write(t, synth.Small(arch), gguf.F32, 1))

@@ -14,8 +14,8 @@ import (
 	"sandwich/runtime/refdata"
 )
 
-// TestShapeOfReference reads the reference models, all types and architectures, and looks at the
-// matrices of one by hand.
+// TestShapeOfReference reads the reference models of all types and architectures, and checks the
+// matrices of one of them.
 func TestShapeOfReference(t *testing.T) {
 	for _, path := range refdata.Glob(t, "parity/models/*.gguf") {
 		f, err := gguf.Open(path)
@@ -49,7 +49,7 @@ func TestShapeOfReference(t *testing.T) {
 	}
 }
 
-// TestShapeOfRefuses takes a tensor away and changes a dimension.
+// TestShapeOfRefuses removes a tensor and changes a dimension.
 func TestShapeOfRefuses(t *testing.T) {
 	c := synth.Small("llama")
 	raw := write(t, c, gguf.F32, 1)

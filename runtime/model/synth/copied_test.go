@@ -28,8 +28,8 @@ func tokenizerOf(t *testing.T, c model.Config) *gguf.File {
 	return f
 }
 
-// TestBorrowedVocabulary: a model gets another file's tokens, merges and marks, and invented tokens
-// behind them up to its own size.
+// TestBorrowedVocabulary checks that a model gets the tokens, merges and flags of another file,
+// followed by synthetic tokens up to its own size.
 func TestBorrowedVocabulary(t *testing.T) {
 	other := tokenizerOf(t, model.Config{Arch: "qwen3", Dims: model.Dims{Vocab: 5000}, Template: "{{ 'theirs' }}"})
 	theirs, _ := other.Strings("tokenizer.ggml.tokens")
@@ -63,8 +63,8 @@ func TestBorrowedVocabulary(t *testing.T) {
 	}
 }
 
-// checkMerges wants each merge behind the borrowed ones to make a token of tokens that stand before
-// it, and no token twice.
+// checkMerges checks that each merge after the copied ones makes a token of two tokens before it,
+// and that no token occurs twice.
 func checkMerges(t *testing.T, tokens []string, types []int32, merges []string) {
 	t.Helper()
 	id := map[string]int{}
@@ -85,7 +85,7 @@ func checkMerges(t *testing.T, tokens []string, types []int32, merges []string) 
 	}
 }
 
-// TestBorrowedVocabularyRefused: what cannot be taken over is said.
+// TestBorrowedVocabularyRefused checks the errors for tokenizers that cannot be copied.
 func TestBorrowedVocabularyRefused(t *testing.T) {
 	spm := tokenizerOf(t, model.Config{Arch: "llama", Dims: model.Dims{Vocab: 400}})
 	if _, err := BorrowVocabulary(model.Config{Arch: "llama"}, spm); err == nil {

@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/model/tensors"
 )
 
-// A cut model has the shapes of the whole one in fewer layers: what synth writes of it loads, and
-// its layers are those of the whole one's beginning.
+// TestCutKeepsTheFirstLayers checks that a cut model has the shapes of the first layers of the
+// whole model.
 func TestCutKeepsTheFirstLayers(t *testing.T) {
 	for _, family := range Families() {
 		whole, _ := Tiny(family)
@@ -42,8 +42,8 @@ func TestCutKeepsTheFirstLayers(t *testing.T) {
 	}
 }
 
-// TestCutShared: of 35 layers the last 20 read others' keys and values, and so do those of them
-// that are kept.
+// TestCutShared checks the number of layers that share keys and values: of 35 layers, the last 20
+// do.
 func TestCutShared(t *testing.T) {
 	whole, err := Preset("gemma4-e2b")
 	if err != nil {

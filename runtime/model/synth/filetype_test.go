@@ -59,8 +59,8 @@ func TestMixTypes(t *testing.T) {
 	}
 }
 
-// TestMixShape: a mix has the shape of the file that Synth writes of it, so that it can be tuned
-// for without a file.
+// TestMixShape checks that a mix has the shape of the file that Write writes for it, so that plans
+// can be made without a file.
 func TestMixShape(t *testing.T) {
 	for _, mix := range mixes {
 		c := Small("llama")

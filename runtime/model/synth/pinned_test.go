@@ -18,10 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestPinned holds what is stored outside this program and is found again by it: the digests of
-// shapes that plans name, the bytes of synthetic models that recorded figures belong to, and the
-// ops of a forward in their order. A new architecture adds lines; a changed line orphans stored
-// plans.
+// TestPinned checks what other files store: the digests of shapes in plans, the bytes of synthetic
+// models that results were measured with, and the order of ops of a forward. A new architecture
+// adds lines. A changed line makes stored plans invalid.
 func TestPinned(t *testing.T) {
 	var got strings.Builder
 	for _, name := range PresetNames() {
@@ -83,8 +82,8 @@ func loadedOps(t *testing.T, raw []byte) string {
 	return strings.Join(out, " ")
 }
 
-// TestPinnedReference compares the digests of the reference models that are here with the golden
-// file. To write the file anew, name all of them with SANDWICH_TESTDATA.
+// TestPinnedReference compares the digests of the available reference models with the golden file.
+// Set SANDWICH_TESTDATA so that all are available before you update it.
 func TestPinnedReference(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "reference.golden"))
 	if err != nil && !*update {

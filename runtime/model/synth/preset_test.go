@@ -33,13 +33,13 @@ func TestPresets(t *testing.T) {
 		"phi-3-mini": 3_821_079_552, "mixtral-8x7b": 46_702_792_704, "qwen1.5-moe-a2.7b": 14_315_784_192,
 		"smollm3-3b": 3_075_098_624, "granite-3.1-2b": 2_533_531_648, "granite-3.1-1b-a400m": 1_334_628_352,
 		"olmo2-1b": 1_484_916_736, "olmo3-7b": 7_298_011_136,
-		// biases, which a file may lack
+		// without biases, which a file may lack
 		"glm4-9b":        9_400_279_040 - 40*(4096+2*256),
 		"ministral-3-3b": 3_429_006_336, // "3.4B"
-		// "5.1B" with what sees and hears
+		// "5.1B" with the encoders of images and sounds
 		"gemma4-e2b":     4_628_569_344,
 		"gemma4-26b-a4b": 25_233_137_920, // "25.2B"
-		// and the biases of the choice
+		// with the biases of the router
 		"lfm2-8b-a1b": 8_339_929_856 + 22*32,
 		"lfm2-1.2b":   1_170_340_608, "qwen3.5-0.8b": 752_393_024, "qwen3.5-4b": 4_205_751_296, // texts alone
 		"qwen3.5-35b-a3b": 34_660_610_688, "qwen3-next-80b-a3b": 79_674_391_296, // "35B", "80B"
@@ -78,7 +78,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestTypeFallback: rows that are no whole blocks take a simpler type.
+// TestTypeFallback checks that rows that are not whole blocks have a simpler type.
 func TestTypeFallback(t *testing.T) {
 	c, err := Preset("llama-1.3b") // ffn 5504 is no multiple of 256
 	if err != nil {

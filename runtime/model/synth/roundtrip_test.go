@@ -9,7 +9,8 @@ import (
 	"sandwich/runtime/model/arch"
 )
 
-// TestConfigRoundTrip: a file says of its configuration what the configuration said.
+// TestConfigRoundTrip checks that the configuration that is read from a file equals the one that
+// was written.
 func TestConfigRoundTrip(t *testing.T) {
 	for name, change := range map[string]func(*model.Config){
 		"llama":    func(*model.Config) {},

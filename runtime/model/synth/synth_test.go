@@ -43,8 +43,8 @@ func typesFor(family string) []gguf.Type {
 	return []gguf.Type{gguf.F32, gguf.Q8_0}
 }
 
-// TestSynthShape writes each architecture in each type: the shape read back is the shape announced,
-// and Load takes what it can run.
+// TestSynthShape writes each architecture in each type, and checks that the shape read back is that
+// of Shape and that Load returns no error but ErrUnsupported.
 func TestSynthShape(t *testing.T) {
 	for _, family := range Families() {
 		for _, typ := range typesFor(family) {
@@ -79,7 +79,7 @@ func TestSynthShape(t *testing.T) {
 	}
 }
 
-// TestSynthLoads demands that the types exec runs do load, with the dimensions asked for.
+// TestSynthLoads checks that files of each family load with the requested dimensions.
 func TestSynthLoads(t *testing.T) {
 	for _, arch := range Families() {
 		for _, typ := range typesFor(arch) {
@@ -99,8 +99,8 @@ func TestSynthLoads(t *testing.T) {
 	}
 }
 
-// TestSynthDeterministic: equal seeds give equal bytes, other seeds others; the hash holds it over
-// time and platforms.
+// TestSynthDeterministic checks that equal seeds give equal bytes on all platforms and other seeds
+// give others.
 func TestSynthDeterministic(t *testing.T) {
 	c := Small("llama")
 	c.Llama3 = &model.Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 64}
@@ -118,8 +118,8 @@ func TestSynthDeterministic(t *testing.T) {
 	}
 }
 
-// TestSynthWeights looks at the distribution: matrices have the variance they are meant to have,
-// and nothing repeats between tensors.
+// TestSynthWeights checks mean and deviation of each tensor, and that no two tensors begin with the
+// same value.
 func TestSynthWeights(t *testing.T) {
 	c := Small("llama")
 	f, err := gguf.Parse(synth(t, c, gguf.F32, 7))
@@ -152,7 +152,7 @@ func TestSynthWeights(t *testing.T) {
 	}
 }
 
-// TestVocabularies checks what a tokenizer relies on: the right size, no token twice, and merges of
+// TestVocabularies checks sizes of vocabularies, that no token occurs twice, and that merges are of
 // earlier tokens.
 func TestVocabularies(t *testing.T) {
 	for name, c := range map[string]model.Config{"spm": {Arch: "llama"}, "llama-bpe": {Arch: "llama"},
@@ -208,7 +208,7 @@ func checkVocabulary(t *testing.T, name string, size int, f *gguf.File) {
 	}
 }
 
-// TestSynthCancelled leaves nothing behind.
+// TestSynthCancelled checks that a cancelled WriteFile leaves no file.
 func TestSynthCancelled(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -223,7 +223,7 @@ func TestSynthCancelled(t *testing.T) {
 	}
 }
 
-// TestSynthFile writes a file and follows the progress to its end.
+// TestSynthFile writes a file and checks that progress reaches its end.
 func TestSynthFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	var last, total int64
@@ -253,7 +253,7 @@ func TestSynthFile(t *testing.T) {
 	}
 }
 
-// TestSynthRefuses covers configurations that cannot be written.
+// TestSynthRefuses checks configurations that cannot be written.
 func TestSynthRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(*model.Config){
 		"unknown architecture": func(c *model.Config) { c.Arch = "gpt-j" },
