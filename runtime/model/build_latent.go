@@ -16,5 +16,6 @@ func (b *Builder) PerHead(name string, in, out Buf, inStep, outStep, k, n int) {
 // KeyVal by position, and stores keys and values in the cache.
 func (b *Builder) RotateLatent(rope *Rope) {
 	b.kvLayer = b.layer
-	b.Op(OpLatent, "rotate", Op{RotateOp: RotateOp{Rope: rope}, Heads: b.LayerHeads, KVLayer: b.layer, Latent: b.Latent})
+	b.Op(OpLatent, "rotate", Op{RotateOp: RotateOp{Rope: rope}, Heads: b.LayerHeads, KVLayer: b.layer,
+		Latent: b.Latent})
 }

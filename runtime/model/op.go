@@ -113,8 +113,8 @@ var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "a
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Op is one step of a forward. The fields of Op itself belong to several kinds; each embedded struct
-// has those of one kind or of few, which its comment names.
+// Op is one step of a forward. The fields of Op itself belong to several kinds; each embedded
+// struct has those of one kind or of few, which its comment names.
 type Op struct {
 	Kind  Kind
 	Layer int
