@@ -87,6 +87,10 @@ type Evidence struct {
 	Outcomes  []evidence.Outcome `json:"outcomes"`
 	Finalists []evidence.Arm     `json:"finalists"`
 	Rejected  int                `json:"rejected"`
+	// times of decode steps of 1, 2, ... rows relative to one row; absent if they were not measured
+	Steps []float64 `json:"decode_step_ratios,omitempty"`
+	// expected speed with drafts; absent without Steps
+	Drafts []evidence.Expected `json:"speculation,omitempty"`
 }
 
 // Of returns a summary of a bundle.
@@ -112,7 +116,9 @@ func Of(b *bundle.Bundle) Summary {
 			Spent: e.Spent,
 			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop,
 			Outcomes: e.Outcomes(), Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
+			Steps: e.StepRatios(p.BatchMax),
 		}
+		s.Evidence.Drafts = evidence.ExpectedSpeeds(s.Evidence.Steps)
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/server/metrics"
 )
@@ -108,7 +109,7 @@ func prefixMetrics(s engine.Stats) (out []metrics.Metric) {
 }
 
 // draftMetrics returns the counters and gauges of drafters.
-func draftMetrics(drafts []engine.DraftCounts) (out []metrics.Metric) {
+func draftMetrics(drafts []drafting.Counts) (out []metrics.Metric) {
 	for _, d := range drafts {
 		of := [][2]string{{"drafter", d.Name}}
 		out = append(out,

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/mem"
 )
 
@@ -38,7 +39,7 @@ func TestPlacementMetrics(t *testing.T) {
 // TestDraftMetrics checks that each drafter has its counters and its memory.
 func TestDraftMetrics(t *testing.T) {
 	got := map[string]float64{}
-	drafts := []engine.DraftCounts{{Name: "a", Drafted: 9, Accepted: 4, Bytes: 100}, {Name: "b"}}
+	drafts := []drafting.Counts{{Name: "a", Drafted: 9, Accepted: 4, Bytes: 100}, {Name: "b"}}
 	for _, m := range draftMetrics(drafts) {
 		got[m.Name+" "+m.Labels[0][1]] = m.Value
 	}

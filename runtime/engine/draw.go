@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/cost"
+	"sandwich/runtime/engine/drafting"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
 
@@ -46,7 +49,7 @@ func (c *lane) drawRows(
 	j *job, first, rows int, events []sched.Event, failed []overflowed,
 ) ([]sched.Event, []overflowed) {
 	j.known = j.known[:0]
-	certain := min(rows-1, j.sent.len())
+	certain := min(rows-1, j.drafts.Waiting())
 	for i := range rows {
 		if !c.finite(first + i) {
 			return c.failRow(j, int(c.batch.LogitRows[first+i]), events, failed)
@@ -56,18 +59,20 @@ func (c *lane) drawRows(
 			j.out.close(api.FinishLength, nil)
 			return append(events, sched.Event{Kind: sched.Finish, ID: j.id}), failed
 		}
-		if j.sent.len() == 0 && c.draw(j, c.logits(first+i)) {
-			c.verified(j, rows-1-certain, i-certain, i-certain)
+		if j.drafts.Waiting() == 0 && c.draw(j, c.logits(first+i)) {
+			c.drafting.Verified(&j.drafts, rows-1-certain, i-certain, i-certain)
 			delete(c.jobs, j.id)
 			return append(events, sched.Event{Kind: sched.Finish, ID: j.id, Tokens: j.known}), failed
 		}
-		j.known = append(j.known, j.sent.take())
+		j.known = append(j.known, j.drafts.Take())
 		if i+1 == rows || c.batch.Tokens[c.batch.LogitRows[first+i+1]] != j.known[i] {
-			c.verified(j, rows-1-certain, min(rows-1, i+1)-certain, i-certain)
+			c.drafting.Verified(&j.drafts, rows-1-certain, min(rows-1, i+1)-certain, i-certain)
 			break
 		}
 	}
-	return append(events, c.propose(j)), failed
+	next := sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known}
+	c.drafting.Propose(&j.drafts, &next, j.limit-j.generated)
+	return append(events, next), failed
 }
 
 // failRow ends a request whose numbers overflowed in a row.
@@ -97,10 +102,7 @@ func (e *Engine) draw(j *job, logits []float32) (ended bool) {
 		s.logprob = own.Logprob
 	}
 	for !e.deliver(j, s) {
-		j.sent.put(s.id)
-		if j.drafts.text != nil {
-			j.drafts.text.Append(s.id)
-		}
+		j.drafts.Send(s.id)
 		id, ok := j.only()
 		if !ok {
 			return false
@@ -133,4 +135,23 @@ func (e *Engine) deliver(j *job, s drawnToken) bool {
 		j.out.close(reason, nil)
 	}
 	return reason != ""
+}
+
+// newDrafting returns the state of speculation for decode batches of up to rows rows, whose times
+// costs predicts.
+func newDrafting(o drafting.Options, r *Runner, costs *cost.Table, rows int) *drafting.Drafting {
+	ratios := make([]float64, rows)
+	one := costs.Forward(phase.Decode, cost.Load{Rows: 1, Heads: 1})
+	for i := range ratios {
+		ratios[i] = float64(costs.Forward(phase.Decode, cost.Load{Rows: i + 1, Heads: i + 1})) / float64(one)
+	}
+	return drafting.New(o, ratios, r.assembly.States.Each() > 0)
+}
+
+// SetDraftDepth changes drafting.Options.Depth from the next step on, for benchmarks. Depth 0
+// continues with the times and the acceptance learned so far.
+func (e *Engine) SetDraftDepth(depth int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drafting.SetDepth(depth)
 }

@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/device"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/sampling"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -33,7 +34,7 @@ type Options struct {
 	Parallel int // requests that run at once
 	Queue    int // requests that may wait in addition
 	Service
-	Speculation
+	Speculation drafting.Options
 	Accelerator DeviceOptions
 	Prefixes    PrefixOptions
 
@@ -71,7 +72,7 @@ type Engine struct {
 	stored  storedPrefixes
 	watch   watch // of the available CPUs
 
-	drafting *drafting // guarded by mu, but for the drafter
+	drafting *drafting.Drafting // guarded by mu, except for Open
 
 	mu         sync.Mutex // guards the fields up to the next blank line
 	sched      *sched.Scheduler
@@ -114,11 +115,10 @@ type job struct {
 	started   time.Time // start of its first forward; set before the first token
 	cached    int       // prompt positions that were cached at started
 
-	cachedOnArrival int        // prompt positions; set if Request.Queued is set
-	storedOnArrival int        // prompt positions that will be loaded from disk
-	known           []int32    // tokens of the event that goes to the scheduler
-	sent            tokenQueue // tokens that were sent and are not computed yet
-	drafts          jobDrafts
+	cachedOnArrival int     // prompt positions; set if Request.Queued is set
+	storedOnArrival int     // prompt positions that will be loaded from disk
+	known           []int32 // tokens of the event that goes to the scheduler
+	drafts          drafting.Request
 	output          []int32    // generated tokens, for recentTexts
 	hit             prefix.Hit // of its prompt on disk
 	stopLoad        func()     // cancels the load of hit; may be nil
@@ -173,9 +173,9 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
-	drafting := newDrafting(o.Speculation, r, costs, rows)
+	drafts := newDrafting(o.Speculation, r, costs, rows)
 	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.assembly.Stores,
-		BatchRows: rows, Allot: drafting.allot,
+		BatchRows: rows, Allot: drafts.Allot,
 		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
@@ -195,7 +195,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
 		buffer: sampling.NewBuffer(r.assembly.Workers.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		begin: time.Now(), drafting: drafting,
+		begin: time.Now(), drafting: drafts,
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,
 		deviceName: o.Accelerator.Name,
 	}
@@ -278,8 +278,10 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	if req.Queued != nil {
 		diverged = e.recent.diverged(req.Salt, req.Prompt)
 	}
-	e.drafting.open(j)
-	defer j.closeDrafts() // after cancel
+	if !req.PromptOnly {
+		e.drafting.Open(&j.drafts, req.Salt, req.Prompt)
+	}
+	defer j.drafts.Close() // after cancel
 	if err := e.submit(j); err != nil {
 		return api.Result{}, err
 	}

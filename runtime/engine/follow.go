@@ -74,7 +74,7 @@ func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 	res.Finish = reason
 	res.CachedTokens = j.cached
 	e.mu.Lock() // the loop may count tokens until then
-	res.DraftedTokens, res.AcceptedTokens = j.drafts.drafted, min(j.drafts.accepted, res.Tokens)
+	res.DraftedTokens, res.AcceptedTokens = j.drafts.Drafted, min(j.drafts.Accepted, res.Tokens)
 	e.mu.Unlock()
 	res.Arrived, res.Queued = j.arrived, j.queued()
 	return res

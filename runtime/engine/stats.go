@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sandwich/runtime/cost"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/prefix"
 	"sandwich/runtime/sched"
@@ -37,7 +38,7 @@ type Stats struct {
 	Memory    Memory
 	Places    pool.Places // PUs where the workers may run; Lost has workers whose PU is unavailable
 	Quota     float64     // CPU quota of the cgroup, in CPUs; 0 when unlimited
-	Drafts    []DraftCounts
+	Drafts    []drafting.Counts
 	Prefixes  *prefix.Stats // of the prefix store; nil without one
 	Failed    error         // error of all further requests: api.ErrClosed, *InternalError or nil
 }
@@ -92,5 +93,5 @@ func (e *Engine) Stats() Stats {
 	}
 	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
 		Places: seen.Places, Quota: seen.Quota, Failed: e.failed, Prefixes: stored,
-		Drafts: e.drafting.counts()}
+		Drafts: e.drafting.Counts()}
 }

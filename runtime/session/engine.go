@@ -6,6 +6,7 @@ import (
 
 	"sandwich/runtime/answer"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/mem"
@@ -30,11 +31,11 @@ type Sizes struct {
 	Positions                int   // exec.Options.Context
 	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
-	engine.Speculation
-	Prefixes  *disk.Store            // engine.PrefixOptions.Store
-	Observe   func(f engine.Forward) // engine.Options.Observe
-	Note      func(text string)      // engine.Options.Note
-	Displaced func(err error)        // engine.Options.Displaced
+	Speculation drafting.Options
+	Prefixes    *disk.Store            // engine.PrefixOptions.Store
+	Observe     func(f engine.Forward) // engine.Options.Observe
+	Note        func(text string)      // engine.Options.Note
+	Displaced   func(err error)        // engine.Options.Displaced
 }
 
 // Engine loads the model and returns an engine that runs many requests at once. The KV cache holds
@@ -49,6 +50,9 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 		Service: v.Service, Speculation: v.Speculation, Profile: s.Profile, Observe: v.Observe, Note: v.Note,
 		Displaced: v.Displaced, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
 		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name}}
+	if s.Bundle != nil {
+		options.Speculation.StepRatios = s.Bundle.Evidence.StepRatios(s.Plan.BatchMax)
+	}
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG
 	}

@@ -2,7 +2,6 @@ package speculate
 
 import (
 	"math"
-	"time"
 
 	"sandwich/runtime/sched"
 )
@@ -74,11 +73,11 @@ func (c *Controller) Verified(a *Acceptance, class, tried, accepted int) {
 	a.own[class].add(tried, accepted, textMemory)
 }
 
-// Stepped records the time of a decode step of so many rows that attended to so many positions
-// together.
-func (c *Controller) Stepped(rows, positions int, took time.Duration) {
-	c.times.observe(rows, positions/max(1, rows), took.Seconds())
-	c.saved = min(c.saved+exploreShare*took.Seconds(), mostExploring*took.Seconds())
+// Stepped records the time in seconds of a decode step of so many rows that attended to so many
+// positions together.
+func (c *Controller) Stepped(rows, positions int, seconds float64) {
+	c.times.observe(rows, positions/max(1, rows), seconds)
+	c.saved = min(c.saved+exploreShare*seconds, mostExploring*seconds)
 }
 
 // Allot sets the rows of each draft of a decode batch: as many as make the batch produce the most
@@ -111,6 +110,7 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 	free = min(free, 2*c.times.largest(context)-rows)
 	plain := float64(rows) / c.times.time(rows, context)
 	best, speed, added, expected := plain, leastGain*plain, 0, float64(rows)
+	least := float64(rows) / plain
 	repeated := 0.0 // rows of later steps that compute accepted tokens again
 	c.values = c.values[:0]
 	for n := 1; n <= free; n++ {
@@ -120,10 +120,11 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 		}
 		drafts[v.at].Rows++
 		expected += v.chance
-		took := c.times.time(rows+n, context)
+		least = max(least, c.times.time(rows+n, context)) // a faster step of more rows is noise
+		took := least
 		if c.again {
 			repeated += c.repeated(&drafts[v.at], v.chance)
-			took += repeated * (took - c.times.time(rows, context)) / float64(n)
+			took += repeated * (took - float64(rows)/plain) / float64(n)
 		}
 		v.wasted = took - expected/best
 		c.values = append(c.values, v)

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"sandwich/runtime/sched"
 )
@@ -39,6 +38,8 @@ func TestAllot(t *testing.T) {
 		{"rows cost as much as steps", linear(16, 1), 0, 15, []sched.Draft{{Tokens: 4, Chance: 0.9}}, []int{0}, false},
 		{"largest gain", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.8}}, []int{3}, false},
 		{"gain below 2 %", linear(16, 0.1), 0, 15, []sched.Draft{{Tokens: 9, Chance: 0.11}}, []int{0}, false},
+		{"more rows are not faster", linear(16, -0.05), 0, 15,
+			[]sched.Draft{{Tokens: 9, Chance: 0.015}}, []int{0}, false},
 		{"the likelier draft first", linear(4, 0.01), 0, 2,
 			[]sched.Draft{{Tokens: 3, Chance: 0.5}, {Tokens: 3, Chance: 0.9}}, []int{0, 2}, false},
 		{"shared by chance", linear(8, 0.01), 0, 3,
@@ -61,7 +62,7 @@ func TestAllot(t *testing.T) {
 		of := NewController(c.ratios, c.depth, c.again)
 		for rows := range len(c.ratios) { // as the prior says
 			for range leastSteps {
-				of.Stepped(rows+1, 0, time.Duration(c.ratios[rows]*float64(time.Millisecond)))
+				of.Stepped(rows+1, 0, c.ratios[rows]/1000)
 			}
 		}
 		of.saved = 0
@@ -77,10 +78,10 @@ func TestAllot(t *testing.T) {
 func TestMeasuredTimesReplacePriors(t *testing.T) {
 	c := NewController(linear(8, 0.01), 0, false)
 	for range 20 {
-		c.Stepped(1, 100, 10*time.Millisecond)
-		c.Stepped(2, 200, 19*time.Millisecond)
-		c.Stepped(1, 100_000, 30*time.Millisecond)
-		c.Stepped(2, 200_000, 31*time.Millisecond)
+		c.Stepped(1, 100, 0.010)
+		c.Stepped(2, 200, 0.019)
+		c.Stepped(1, 100_000, 0.030)
+		c.Stepped(2, 200_000, 0.031)
 	}
 	c.saved = 0
 	for _, want := range []struct{ context, rows int }{{100, 0}, {100_000, 3}} {
@@ -107,7 +108,7 @@ func simulated(c *Controller, times []float64, accept float64, steps int, rng *r
 			c.Verified(&a, 0, min(n, accepted+1), accepted)
 		}
 		step := times[n] * (0.97 + 0.06*rng.Float64())
-		c.Stepped(n+1, n+1, time.Duration(step*float64(time.Millisecond)))
+		c.Stepped(n+1, n+1, step/1000)
 		tokens, took = tokens+1+accepted, took+step
 	}
 	return float64(tokens) / took * times[0]

@@ -32,6 +32,12 @@ func WriteFile(ctx context.Context, path string, c model.Config, t FileType, see
 // rows that are not whole blocks have a simpler type; vectors have float32.
 func Write(ctx context.Context, w *gguf.Writer, c model.Config, t FileType, seed uint64, progress func(done,
 	total int64)) error {
+	return WriteTail(ctx, w, c, t, seed, Tail{From: c.Layers}, progress)
+}
+
+// WriteTail is Write for a model whose last layers add little to the residual stream.
+func WriteTail(ctx context.Context, w *gguf.Writer, c model.Config, t FileType, seed uint64, tail Tail,
+	progress func(done, total int64)) error {
 	if err := arch.Check(c); err != nil {
 		return err
 	}
@@ -48,6 +54,7 @@ func Write(ctx context.Context, w *gguf.Writer, c model.Config, t FileType, seed
 		return err
 	}
 	specs := modelshape.Tensors(c)
+	tail.scale(specs)
 	var total int64
 	for _, s := range specs {
 		typ := t.of(s, c)

@@ -273,7 +273,7 @@ func bound(accept float64, times []float64, requests int) float64 {
 		p *= accept
 		expected += p
 		if t := times[requests*(1+d)-1]; t > 0 && times[requests-1] > 0 {
-			best = max(best, expected*times[requests-1]/t)
+			best = max(best, expected*min(1, times[requests-1]/t)) // a faster step of more rows is noise
 		}
 	}
 	return best

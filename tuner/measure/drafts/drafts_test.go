@@ -2,6 +2,7 @@ package drafts
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestSteps(t *testing.T) {
 // TestCopied checks the share and the runs of copied tokens.
 func TestCopied(t *testing.T) {
 	for _, share := range []float64{0, 0.6, 1} {
-		r := Copied(500, 400, 20, share, 1<<20, 3)
+		r := Copied(500, 400, 20, share, 1<<20, nil, 3)
 		known := map[int32]bool{}
 		for _, id := range r.Prompt {
 			known[id] = true
@@ -73,7 +74,8 @@ func TestCopied(t *testing.T) {
 			t.Errorf("%d of %d tokens are copied, want a share of %g", n, len(r.Answer), share)
 		}
 	}
-	if r := Copied(1, 5, 20, 1, 9, 1); len(r.Answer) != 5 {
-		t.Errorf("an answer of 5 tokens has %d", len(r.Answer))
+	r := Copied(1, 500, 20, 0.5, 9, func(id int32) bool { return id != 4 }, 1)
+	if len(r.Answer) != 500 || slices.Min(r.Answer) != 4 || slices.Max(r.Answer) != 4 || r.Prompt[0] != 4 {
+		t.Errorf("excluded tokens: %v", r)
 	}
 }

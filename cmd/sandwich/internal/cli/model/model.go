@@ -3,7 +3,6 @@ package model
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -11,8 +10,6 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
-	"sandwich/cmd/sandwich/internal/outfile"
-	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/jinja"
 	"sandwich/runtime/model"
@@ -37,6 +34,7 @@ func newModelSynth() *cobra.Command {
 	var preset, typ, out, template, vocabulary string
 	var seed uint64
 	var layers, experts int
+	var tail tailFlags
 	c := &cobra.Command{
 		Use:   "synth --preset NAME -o MODEL.gguf",
 		Short: "Write a GGUF file with random weights, for tuning and benchmarks",
@@ -61,6 +59,7 @@ func newModelSynth() *cobra.Command {
 	c.Flags().StringVar(&vocabulary, "tokenizer-of", "", "GGUF file whose tokenizer to copy (default: a synthetic "+
 		"one of the family's kind)")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
+	tail.add(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if preset == "" || out == "" {
 			return exit.Usage(fmt.Errorf("--preset or -o is missing; give both; presets are %s",
@@ -85,11 +84,21 @@ func newModelSynth() *cobra.Command {
 				return exit.Usage(fmt.Errorf("--tokenizer-of %s: %w", vocabulary, err))
 			}
 		}
-		update, done := show.ByteBar("writing " + out)
-		defer done()
-		return outfile.Write(c.Context(), out, func(w io.Writer) error {
-			return synth.Write(c.Context(), gguf.NewWriter(w), config, t, seed, update)
-		})
+		if tail.scale == 0 {
+			return write(c.Context(), out, config, t, seed, synth.Tail{From: config.Layers})
+		}
+		first, err := tail.check(config.Layers)
+		if err != nil {
+			return exit.Usage(err)
+		}
+		draft, err := synth.Cut(config, first, 0)
+		if err != nil {
+			return exit.Usage(fmt.Errorf("--head-layers: %w", err))
+		}
+		if err := write(c.Context(), draftFile(out), draft, t, seed, synth.Tail{From: first}); err != nil {
+			return err
+		}
+		return write(c.Context(), out, config, t, seed, synth.Tail{From: first, Scale: tail.scale})
 	}
 	return c
 }

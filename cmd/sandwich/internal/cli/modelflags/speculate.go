@@ -5,18 +5,18 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/speculate"
 )
 
 // speculateMode is the value of --speculate.
 type speculateMode struct {
 	mode string
-	into *engine.Speculation
+	into *drafting.Options
 }
 
 // AddSpeculate adds --speculate, which sets the drafter of o.
-func AddSpeculate(fs *pflag.FlagSet, o *engine.Speculation) {
+func AddSpeculate(fs *pflag.FlagSet, o *drafting.Options) {
 	v := &speculateMode{into: o}
 	_ = v.Set(speculate.Auto) // a mode that New knows
 	fs.Var(v, "speculate", "drafter of speculative decoding: "+strings.Join(speculate.Modes, ", ")+

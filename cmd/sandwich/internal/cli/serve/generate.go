@@ -19,7 +19,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/api"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/session"
 	"sandwich/runtime/textio"
 	"sandwich/runtime/tokenizer"
@@ -41,7 +41,7 @@ type generateFlags struct {
 	stop      []string
 	logits    string
 	sampling  api.Sampling
-	drafts    engine.Speculation
+	drafts    drafting.Options
 }
 
 // NewGenerate returns the verb generate.

@@ -9,7 +9,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/session"
 	"sandwich/runtime/speculate"
@@ -33,7 +33,7 @@ func ParseAccept(flag, value string) (float64, error) {
 func Replay(ctx context.Context, s *session.Session, accept float64, requests, n, reps int) (*drafts.Row, error) {
 	o := drafts.Options{Accept: accept, Reps: reps, Replay: &speculate.Replay{Vocab: s.Shape.Vocab}}
 	for i := range requests {
-		r := drafts.Copied(measure.ClientPrompt, 0, 1, 0, s.Shape.Vocab, uint64(i))
+		r := drafts.Copied(measure.ClientPrompt, 0, 1, 0, s.Shape.Vocab, nil, uint64(i))
 		r.Tokens = n
 		o.Requests = append(o.Requests, r)
 	}
@@ -53,7 +53,7 @@ func run(ctx context.Context, s *session.Session, d speculate.Drafter, o *drafts
 		longest = max(longest, len(o.Requests[i].Prompt)+o.Requests[i].Tokens+1)
 	}
 	e, err := s.Engine(ctx, session.Sizes{Context: longest, Parallel: len(o.Requests), Queue: len(o.Requests),
-		Speculation: engine.Speculation{Drafter: d}, Observe: o.Steps.Observe})
+		Speculation: drafting.Options{Drafter: d}, Observe: o.Steps.Observe})
 	if err != nil {
 		return nil, err
 	}

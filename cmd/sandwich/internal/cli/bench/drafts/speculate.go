@@ -111,7 +111,11 @@ func (f *speculateFlags) request(s *session.Session) (r drafts.Request, err erro
 		if prompt == 0 {
 			prompt = 512
 		}
-		return drafts.Copied(prompt, f.answer, f.length, f.copied, s.Shape.Vocab, 1), nil
+		var excluded func(id int32) bool
+		if s.Tok != nil {
+			excluded = s.Tok.IsEOG // it would end the answer
+		}
+		return drafts.Copied(prompt, f.answer, f.length, f.copied, s.Shape.Vocab, excluded, 1), nil
 	}
 	if err := s.CheckTokenizer(); err != nil {
 		return r, err

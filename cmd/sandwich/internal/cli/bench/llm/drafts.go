@@ -16,8 +16,8 @@ func (f *llmFlags) runDrafts(ctx context.Context) (rows []drafts.Row, err error)
 		return nil, err
 	}
 	if len(f.threads) > 1 || f.neighbor != "" || f.counters {
-		return nil, exit.Usage(errors.New("--speculate measures one plan; leave out --neighbor and --counters, and give " +
-			"one value of --threads"))
+		return nil, exit.Usage(errors.New("--speculate measures one plan; leave out --neighbor and --counters, and " +
+			"give one value of --threads"))
 	}
 	if len(f.threads) == 1 {
 		f.session.Threads = f.threads[0]
