@@ -33,7 +33,8 @@ func TestPropose(t *testing.T) {
 		var e sched.Event
 		d.Propose(&r, &e, c.most)
 		if e.Certain != c.certain || !slices.Equal(e.Draft, c.want) || r.Waiting() != c.certain {
-			t.Errorf("at most %d: %d certain tokens of %v, want %d of %v", c.most, e.Certain, e.Draft, c.certain, c.want)
+			t.Errorf("at most %d: %d certain tokens of %v, want %d of %v", c.most, e.Certain, e.Draft, c.certain,
+				c.want)
 		}
 	}
 	d.Verified(&r, 4, 3, 2)
