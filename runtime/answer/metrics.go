@@ -6,6 +6,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/engine/drafting"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/server/metrics"
 )
@@ -124,7 +125,7 @@ func draftMetrics(drafts []drafting.Counts) (out []metrics.Metric) {
 }
 
 // placementMetrics returns the gauges of memory placement.
-func placementMetrics(places []engine.Placement) (out []metrics.Metric) {
+func placementMetrics(places []forward.Placement) (out []metrics.Metric) {
 	misplaced := 0
 	gauge := func(name, help string, v float64, labels ...[2]string) {
 		out = append(out, metrics.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})

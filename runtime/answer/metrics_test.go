@@ -4,19 +4,19 @@ import (
 	"maps"
 	"testing"
 
-	"sandwich/runtime/engine"
 	"sandwich/runtime/engine/drafting"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/mem"
 )
 
 // TestPlacementMetrics uses a machine of two nodes, one of which lacked memory for half of a rank's
 // weights.
 func TestPlacementMetrics(t *testing.T) {
-	places := append([]engine.Placement{
+	places := append([]forward.Placement{
 		{Rank: 0, What: "weights", Node: 0},
 		{Rank: 0, What: "kv", Node: 0},
 		{Rank: 1, What: "weights", Node: 1, Remote: 0.5, Misplaced: true, Moved: 4096},
-	}, engine.Placement{Rank: 2, What: "weights",
+	}, forward.Placement{Rank: 2, What: "weights",
 		Node: mem.AnyNode})
 	remote, moved := 0, 0.0
 	for _, m := range placementMetrics(places) {

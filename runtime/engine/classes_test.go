@@ -9,6 +9,8 @@ import (
 	"sandwich/microkernel"
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/engine/forecast"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
@@ -147,12 +149,12 @@ func TestUnknownPolicy(t *testing.T) {
 // TestAnyProfilePredicts: without ceilings, or without a profile, ops are still predicted.
 func TestAnyProfilePredicts(t *testing.T) {
 	o := tinyOptions(t)
-	r, err := Open(t.Context(), o.withBlocks(4))
+	r, err := forward.Open(t.Context(), o.withBlocks(4))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	table := newCosts(r.Model, o.Plan, nil)
+	table := forecast.NewCosts(r.Model, o.Plan, nil)
 	for _, p := range phase.All {
 		small, large := table.Forward(p, loadOfRows(1)), table.Forward(p, loadOfRows(500))
 		if small <= 0 || large <= small || table.Ops() != r.Ops() {

@@ -42,7 +42,7 @@ func (c *lane) plan(act *sched.Action) {
 		}
 		if i < len(*cuts) {
 			a.of = max(1, int((*cuts)[i]))
-			if c.runner.haltsAfter(i) || (*cuts)[i] > 0 {
+			if c.runner.HaltsAfter(i) || (*cuts)[i] > 0 {
 				since = 0
 			}
 		}
@@ -52,7 +52,7 @@ func (c *lane) plan(act *sched.Action) {
 		}
 	}
 	for s := len(p.steps) - 2; s >= 0; s-- { // add the steps up to the next place to halt
-		if i := p.steps[s].op; !c.runner.haltsAfter(i) && (i >= len(*cuts) || (*cuts)[i] == 0) {
+		if i := p.steps[s].op; !c.runner.HaltsAfter(i) && (i >= len(*cuts) || (*cuts)[i] == 0) {
 			p.steps[s].takes += p.steps[s+1].takes
 		}
 	}
@@ -97,38 +97,6 @@ func (c *lane) refine(act *sched.Action, l cost.Load) (first int) {
 	return first + 1
 }
 
-// margin estimates the 95th percentile of the ratio of a step's measured to its predicted time.
-// Predictions are multiplied by it before ops are cut, since a hypervisor or a noisy neighbor can
-// make single steps several times as long.
-type margin float64
-
-// One step above the margin raises it about as much as nineteen steps below lower it. mostMargin
-// limits the effect of noisy neighbors on the number of steps.
-const (
-	marginUp, marginDown = 1.1, 0.995
-	mostMargin           = 4
-)
-
-// note updates the margin with a measured and a predicted time.
-func (m *margin) note(took, predicted time.Duration) {
-	*m = max(*m, 1)
-	if float64(took) > float64(*m)*float64(predicted) {
-		*m *= marginUp
-	} else {
-		*m *= marginDown
-	}
-	*m = min(max(*m, 1), mostMargin)
-}
-
-// steps returns the number of steps into which an op with a predicted time is cut. The zero margin
-// counts as 1.
-func (m margin) steps(takes, bound time.Duration) int {
-	return int(min(float64(max(m, 1))*float64(takes)/float64(bound)+1-1e-9, mostCuts))
-}
-
-// mostCuts is the limit of steps of one op.
-const mostCuts = 512
-
 // planOnDevice lists the ops of a forward on the device as its steps.
 func (c *lane) planOnDevice(act *sched.Action) {
 	p := &c.gate
@@ -138,25 +106,6 @@ func (c *lane) planOnDevice(act *sched.Action) {
 	for i := range c.runner.Model.Ops {
 		p.steps = append(p.steps, plannedStep{op: i, of: 1, takes: c.costs.Op(act.Kind.Phase(), i, l)})
 	}
-}
-
-// prefillCosts returns the table that predicts prompts.
-func (e *Engine) prefillCosts() *cost.Table {
-	if d := &e.onDevice; d.device != nil {
-		return d.costs
-	}
-	return e.cores.costs
-}
-
-// divided is the state of a prompt that the device and the cores compute together. Engine.mu guards
-// its fields but the first two.
-type divided struct {
-	enabled   bool
-	slice     time.Duration // of the next step, if a forward of the cores waits; used by the loop
-	balance   offload.Balance
-	wave      *offload.Wavefront // nil: none
-	predicted time.Duration      // of the cores' part
-	took      time.Duration      // of the cores' part and of the forwards in between
 }
 
 // divide starts a forward on the device and the cores together, if that is predicted to be faster
@@ -229,7 +178,7 @@ func (l *lanes) stepDivided() (ended, done bool) {
 		err = failed
 	}
 	for i := range c.batch.LogitRows {
-		if done && err == nil && !l.runner.finite(i) {
+		if done && err == nil && !l.runner.Sound(i) {
 			err = fmt.Errorf("%w: the logits are not finite", offload.ErrResult)
 		}
 	}
@@ -263,7 +212,7 @@ func (l *lanes) spend(d time.Duration) {
 // runPart runs a part of a divided forward on the cores, on the second sets of activations, since
 // forwards of the cores' lane use the first.
 func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
-	l.runner.useTeams(l.watch.team())
+	l.runner.UseTeams(l.watch.team())
 	l.runner.Use(sched.Sets)
 	l.runner.Cut(nil)
 	return l.runner.Forward(l.leader, b, from, gate)
@@ -273,5 +222,40 @@ func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, e
 func (l *lanes) endDivided() {
 	if l.wave != nil {
 		_, _ = l.wave.End()
+	}
+}
+
+// learn updates the table of costs with the step times of the forward that ended.
+func (c *lane) learn(act *sched.Action) {
+	of := act.Kind.Phase()
+	l := loadOf(&c.batch)
+	var inside time.Duration
+	for _, s := range c.gate.spans {
+		inside += s.took
+		if s.to == s.from+1 {
+			a := c.gate.steps[s.from]
+			c.costs.Observe(a.op, a.of, s.took)
+			if a.of > 1 {
+				c.margin.note(s.took, a.takes)
+			}
+			continue
+		}
+		// With several ranks, times are known only between gathers and cuts. The time between two
+		// of them is divided among the ops in proportion to their predictions.
+		var all time.Duration
+		for _, a := range c.gate.steps[s.from:s.to] {
+			all += c.costs.Op(of, a.op, l) / time.Duration(a.of)
+		}
+		for _, a := range c.gate.steps[s.from:s.to] {
+			share := 1 / float64(s.to-s.from) // without predictions
+			if all > 0 {
+				share = float64(c.costs.Op(of, a.op, l)/time.Duration(a.of)) / float64(all)
+			}
+			c.costs.Observe(a.op, a.of, time.Duration(share*float64(s.took)))
+		}
+	}
+	c.costs.Learn(of, l)
+	if c.gap > 0 { // and the overhead before the first op and after the last one
+		c.costs.ObserveBetween(c.gap + max(0, c.took-inside))
 	}
 }

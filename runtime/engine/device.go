@@ -5,41 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/device"
+	"sandwich/runtime/engine/forecast"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
-
-// DeviceOptions configures forwards on a device. The zero value uses the cores alone.
-type DeviceOptions struct {
-	Device device.Device // nil: the cores alone; the engine closes it only when it is lost
-	Name   string        // of its lane
-	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
-	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
-	// lost, requests that have started fail with *api.LostDeviceError. It divides no prompts.
-	Rounding bool
-	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
-	// device is slower.
-	Check bool
-	// Chose is called before New returns if phases were measured. nil is not called.
-	Chose func(t DeviceTimes, phases []phase.Phase)
-	// Divide lets the cores compute the last rows of reactive prompts while the device computes the
-	// first, where both together are faster. The device must run prefill and the cores decode.
-	Divide bool
-	// Optional uses the cores alone if the device cannot run the model, after a call of Refused,
-	// which may be nil. Otherwise New returns the error.
-	Optional bool
-	Refused  func(err error)
-	// Lost is called by the loop when the device fails and its requests continue on the cores. nil
-	// is not called.
-	Lost func(err error)
-}
 
 // lanes returns the lanes of the scheduler.
 func (o *DeviceOptions) lanes() []sched.Lane {
@@ -59,71 +32,6 @@ func (o *DeviceOptions) lanes() []sched.Lane {
 	return list
 }
 
-// deviceLane is the lane of the device, the first one.
-const deviceLane = sched.LaneID(0)
-
-// openDevice copies the model to the device and sets the phases that it runs. It returns nil if the
-// cores run both. positions limits a sequence.
-func (o *DeviceOptions) openDevice(ctx context.Context, r *Runner, sets, logitRows, positions int) (*offload.Runner,
-	error) {
-	if o.Device == nil {
-		return nil, nil
-	}
-	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.assembly, Rows: r.assembly.Rows(),
-		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding})
-	if err == nil && (o.Phases == nil || o.Check) {
-		err = o.measure(ctx, r, on, positions)
-	}
-	if err != nil {
-		closeDevice(on)
-		return nil, o.refused(err)
-	}
-	if len(o.Phases) == 0 {
-		o.Device = nil
-		closeDevice(on)
-		return nil, nil
-	}
-	return on, nil
-}
-
-// measure sets the phases that the device runs to those of them, or of all, that it runs faster
-// than the cores.
-func (o *DeviceOptions) measure(ctx context.Context, r *Runner, on *offload.Runner, positions int) error {
-	t, err := measureDevice(ctx, r, on, positions)
-	if err != nil {
-		return err
-	}
-	faster := t.faster()
-	if o.Phases != nil {
-		faster = slices.DeleteFunc(faster, func(p phase.Phase) bool { return !slices.Contains(o.Phases, p) })
-	}
-	o.Phases = append([]phase.Phase{}, faster...)
-	if o.Chose != nil {
-		o.Chose(t, o.Phases)
-	}
-	return nil
-}
-
-// refused returns the error of a device that cannot run the model, or nil if the cores take its
-// place.
-func (o *DeviceOptions) refused(err error) error {
-	if !o.Optional {
-		return err
-	}
-	if o.Refused != nil {
-		o.Refused(err)
-	}
-	o.Device = nil
-	return nil
-}
-
-// closeDevice frees the memory on a device; nil: there is none.
-func closeDevice(r *offload.Runner) {
-	if r != nil {
-		_ = r.Close() // the driver's process ends with the device
-	}
-}
-
 // stopDevice ends the forward on the device, if any.
 func (e *Engine) stopDevice() {
 	e.onDevice.gate.stop.Store(true)
@@ -137,35 +45,13 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 	if on == nil {
 		return &e.cores
 	}
-	e.onDevice.Engine, e.onDevice.device, e.onDevice.costs = e, on, newCosts(e.runner.Model, e.runner.Plan, nil)
+	e.onDevice.Engine, e.onDevice.device, e.onDevice.costs = e, on,
+		forecast.NewCosts(e.runner.Model, e.runner.Plan, nil)
 	e.lanes = lanes{Engine: e, name: o.Name, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
 	divides := o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill})
-	e.lanes.enabled = divides && e.runner.reserveMore() == nil
+	e.lanes.enabled = divides && e.runner.ReserveMore() == nil
 	return &e.lanes
-}
-
-// lanes runs the forwards of a device, which run concurrently, together with those of the cores. It
-// implements sched.Executor. A goroutine per forward lands it and so starts the next one, also
-// while the loop computes a forward on the cores. When the device fails, its forwards run on the
-// cores, one after the other with those of the cores' lane.
-type lanes struct {
-	*Engine
-	name    string           // of the device
-	waiting [2]*sched.Action // forwards to run on the cores, by lane; guarded by Engine.mu
-	changed chan struct{}    // has a token if a forward was added to waiting or landed
-	failed  chan failure     // of the forward on the device
-	ctx     context.Context  // of forwards on the device
-	cancel  context.CancelFunc
-	running sync.WaitGroup // forwards on the device, and the end of a lost one
-	queued  atomic.Int32   // forwards in waiting
-	divided
-}
-
-// failure says how a forward on the device failed.
-type failure struct {
-	err      error
-	panicked any // value of a panic of the code that took its results
 }
 
 // lane returns the state of a lane.
@@ -328,7 +214,7 @@ func (l *lanes) lose(err error) {
 		}
 	}
 	l.mu.Unlock()
-	if l.runner.reserveMore() == nil {
+	if l.runner.ReserveMore() == nil {
 		c.base = sched.Sets
 	} else {
 		c.again = true
@@ -371,17 +257,4 @@ func (c *lane) beginUpload() *offload.Upload {
 // End records where a forward halted, or draws the tokens of one that is complete.
 func (l *lanes) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
 	return l.lane(act.Lane).End(act, done, events)
-}
-
-// finite reports whether the numbers of LogitRows[i] of the last forward of the lane are finite.
-func (c *lane) finite(i int) bool {
-	return c.device != nil || c.runner.finite(i) // the device's Forward has checked them
-}
-
-// logits returns the logits of LogitRows[i] of the last forward of the lane.
-func (c *lane) logits(i int) []float32 {
-	if c.device != nil && !c.onCores {
-		return c.device.Logits(i)
-	}
-	return c.runner.Logits(i)
 }

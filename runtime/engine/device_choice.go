@@ -6,17 +6,74 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
 
-// DeviceTimes has the measured time of a forward of each phase: a chunk of a prompt, and one token.
-type DeviceTimes struct {
-	Rows   int // of the chunk
-	Cores  [phase.Count]time.Duration
-	Device [phase.Count]time.Duration
+// openDevice copies the model to the device and sets the phases that it runs. It returns nil if the
+// cores run both. positions limits a sequence.
+func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets, logitRows,
+	positions int) (*offload.Runner,
+	error) {
+	if o.Device == nil {
+		return nil, nil
+	}
+	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.Assembly(), Rows: r.Assembly().Rows(),
+		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding})
+	if err == nil && (o.Phases == nil || o.Check) {
+		err = o.measure(ctx, r, on, positions)
+	}
+	if err != nil {
+		closeDevice(on)
+		return nil, o.refused(err)
+	}
+	if len(o.Phases) == 0 {
+		o.Device = nil
+		closeDevice(on)
+		return nil, nil
+	}
+	return on, nil
+}
+
+// measure sets the phases that the device runs to those of them, or of all, that it runs faster
+// than the cores.
+func (o *DeviceOptions) measure(ctx context.Context, r *forward.Runner, on *offload.Runner, positions int) error {
+	t, err := measureDevice(ctx, r, on, positions)
+	if err != nil {
+		return err
+	}
+	faster := t.faster()
+	if o.Phases != nil {
+		faster = slices.DeleteFunc(faster, func(p phase.Phase) bool { return !slices.Contains(o.Phases, p) })
+	}
+	o.Phases = append([]phase.Phase{}, faster...)
+	if o.Chose != nil {
+		o.Chose(t, o.Phases)
+	}
+	return nil
+}
+
+// refused returns the error of a device that cannot run the model, or nil if the cores take its
+// place.
+func (o *DeviceOptions) refused(err error) error {
+	if !o.Optional {
+		return err
+	}
+	if o.Refused != nil {
+		o.Refused(err)
+	}
+	o.Device = nil
+	return nil
+}
+
+// closeDevice frees the memory on a device; nil: there is none.
+func closeDevice(r *offload.Runner) {
+	if r != nil {
+		_ = r.Close() // the driver's process ends with the device
+	}
 }
 
 // String returns the rates of both sides in tokens/s.
@@ -48,7 +105,7 @@ const (
 )
 
 // measureDevice times a forward of each phase on the cores and on the device. Nothing else may run.
-func measureDevice(ctx context.Context, r *Runner, on *offload.Runner, context int) (t DeviceTimes, err error) {
+func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, context int) (t DeviceTimes, err error) {
 	t.Rows = max(1, min(MeasuredRows, r.Plan.Chunk, context-2))
 	tokens := make([]int32, t.Rows)
 	for i := range tokens {
@@ -118,14 +175,15 @@ func (s *Sequence) measured(ctx context.Context, tokens []int32, p phase.Phase, 
 // Accelerator runs forwards of a Runner on a device, for measurements without an engine. It is not
 // safe for concurrent use.
 type Accelerator struct {
-	r      *Runner
+	r      *forward.Runner
 	on     *offload.Runner
 	phases []phase.Phase
 }
 
 // Accelerate copies the model to a device for sequences of at most so many positions and forwards
 // with the logits of at most logitRows rows. It returns nil if the cores run both phases.
-func (r *Runner) Accelerate(ctx context.Context, o DeviceOptions, logitRows, positions int) (*Accelerator, error) {
+func Accelerate(ctx context.Context, r *forward.Runner, o DeviceOptions, logitRows, positions int) (*Accelerator,
+	error) {
 	on, err := o.openDevice(ctx, r, 1, logitRows, positions)
 	if err != nil || on == nil {
 		return nil, err

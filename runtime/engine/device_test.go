@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
@@ -200,7 +201,7 @@ func TestDeviceRefused(t *testing.T) {
 func TestAccelerator(t *testing.T) {
 	o := deviceOptions(t)
 	o.LogitRows, o.Blocks = 1, 4
-	r, err := Open(t.Context(), o.RunnerOptions)
+	r, err := forward.Open(t.Context(), o.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestAccelerator(t *testing.T) {
 	want := run(nil)
 	for _, phases := range [][]phase.Phase{{phase.Prefill}, {phase.Decode}, phase.All[:]} {
 		dev := sim.New(sim.Config{})
-		a, err := r.Accelerate(t.Context(), DeviceOptions{Device: dev, Phases: phases}, 1, 128)
+		a, err := Accelerate(t.Context(), r, DeviceOptions{Device: dev, Phases: phases}, 1, 128)
 		if err != nil {
 			t.Fatal(err)
 		}

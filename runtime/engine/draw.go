@@ -6,6 +6,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/drafting"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
@@ -139,13 +140,13 @@ func (e *Engine) deliver(j *job, s drawnToken) bool {
 
 // newDrafting returns the state of speculation for decode batches of up to rows rows, whose times
 // costs predicts.
-func newDrafting(o drafting.Options, r *Runner, costs *cost.Table, rows int) *drafting.Drafting {
+func newDrafting(o drafting.Options, r *forward.Runner, costs *cost.Table, rows int) *drafting.Drafting {
 	ratios := make([]float64, rows)
 	one := costs.Forward(phase.Decode, cost.Load{Rows: 1, Heads: 1})
 	for i := range ratios {
 		ratios[i] = float64(costs.Forward(phase.Decode, cost.Load{Rows: i + 1, Heads: i + 1})) / float64(one)
 	}
-	return drafting.New(o, ratios, r.assembly.States.Each() > 0)
+	return drafting.New(o, ratios, r.Assembly().States.Each() > 0)
 }
 
 // SetDraftDepth changes drafting.Options.Depth from the next step on, for benchmarks. Depth 0

@@ -7,23 +7,13 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/sched"
 )
-
-// minTexts is the least limit of texts that run at once on a pooled model, whatever
-// Options.Parallel is: short texts fill a forward only together.
-const minTexts = 64
-
-// maxTexts is the limit of texts per request.
-const maxTexts = 1 << 20
 
 // windowForwards is the number of forwards for which one request submits texts to the scheduler in
 // advance. It is small, so that texts of other requests do not wait long.
 const windowForwards = 4
-
-// Pooled reports whether the model computes vectors or scores of texts. Such an engine supports
-// Embed and not Generate.
-func (e *Engine) Pooled() bool { return e.runner.Model.Pooled() }
 
 // Embed returns the output row of a pooled model for each text of token ids, in order and without
 // post-processing. Forwards combine texts of all running requests; the results do not depend on
@@ -207,7 +197,7 @@ func (c *lane) answer(act *sched.Action, events []sched.Event) []sched.Event {
 		delete(c.jobs, j.id)
 		events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
 		if !c.finite(i) {
-			j.out.close("", &OverflowError{})
+			j.out.close("", &forward.OverflowError{})
 			continue
 		}
 		j.vector = slices.Clone(c.logits(i))

@@ -11,6 +11,7 @@ import (
 
 	"sandwich/microkernel/qtype"
 	"sandwich/plans/heuristic"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -154,7 +155,7 @@ func logitsAlone(t *testing.T, file *gguf.File, o heuristic.Options, chunk int) 
 }
 
 // logitsOf is logitsAlone on a runner.
-func logitsOf(t *testing.T, r *Runner, chunk int) (out [][]float32) {
+func logitsOf(t *testing.T, r *forward.Runner, chunk int) (out [][]float32) {
 	t.Helper()
 	r.Lead(func(l *pool.Leader) {
 		line := NewSequence(r, l)

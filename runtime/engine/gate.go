@@ -7,8 +7,39 @@ import (
 	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/offload"
-	"sandwich/runtime/sched"
 )
+
+// margin estimates the 95th percentile of the ratio of a step's measured to its predicted time.
+// Predictions are multiplied by it before ops are cut, since a hypervisor or a noisy neighbor can
+// make single steps several times as long.
+type margin float64
+
+// One step above the margin raises it about as much as nineteen steps below lower it. mostMargin
+// limits the effect of noisy neighbors on the number of steps.
+const (
+	marginUp, marginDown = 1.1, 0.995
+	mostMargin           = 4
+)
+
+// note updates the margin with a measured and a predicted time.
+func (m *margin) note(took, predicted time.Duration) {
+	*m = max(*m, 1)
+	if float64(took) > float64(*m)*float64(predicted) {
+		*m *= marginUp
+	} else {
+		*m *= marginDown
+	}
+	*m = min(max(*m, 1), mostMargin)
+}
+
+// steps returns the number of steps into which an op with a predicted time is cut. The zero margin
+// counts as 1.
+func (m margin) steps(takes, bound time.Duration) int {
+	return int(min(float64(max(m, 1))*float64(takes)/float64(bound)+1-1e-9, mostCuts))
+}
+
+// mostCuts is the limit of steps of one op.
+const mostCuts = 512
 
 // forwardGate decides after each step of a forward whether the forward halts: if stop is set, or if
 // the next step would exceed the quantum. It records the duration of steps for the table of costs.
@@ -74,39 +105,4 @@ func loadOf(b *kvcache.Batch) cost.Load {
 		l.Positions += s.Positions
 	}
 	return l
-}
-
-// learn updates the table of costs with the step times of the forward that ended.
-func (c *lane) learn(act *sched.Action) {
-	of := act.Kind.Phase()
-	l := loadOf(&c.batch)
-	var inside time.Duration
-	for _, s := range c.gate.spans {
-		inside += s.took
-		if s.to == s.from+1 {
-			a := c.gate.steps[s.from]
-			c.costs.Observe(a.op, a.of, s.took)
-			if a.of > 1 {
-				c.margin.note(s.took, a.takes)
-			}
-			continue
-		}
-		// With several ranks, times are known only between gathers and cuts. The time between two
-		// of them is divided among the ops in proportion to their predictions.
-		var all time.Duration
-		for _, a := range c.gate.steps[s.from:s.to] {
-			all += c.costs.Op(of, a.op, l) / time.Duration(a.of)
-		}
-		for _, a := range c.gate.steps[s.from:s.to] {
-			share := 1 / float64(s.to-s.from) // without predictions
-			if all > 0 {
-				share = float64(c.costs.Op(of, a.op, l)/time.Duration(a.of)) / float64(all)
-			}
-			c.costs.Observe(a.op, a.of, time.Duration(share*float64(s.took)))
-		}
-	}
-	c.costs.Learn(of, l)
-	if c.gap > 0 { // and the overhead before the first op and after the last one
-		c.costs.ObserveBetween(c.gap + max(0, c.took-inside))
-	}
 }

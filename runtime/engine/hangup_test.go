@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
 
@@ -162,7 +163,13 @@ func TestPanicFailsAll(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel = 2
 	e := open(t, o)
-	e.runner.phases[1].executor = nil // the first decode batch panics
+	now, err := e.watch.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	teams, _ := e.runner.TeamsFor(now)
+	teams[phase.Decode].Workers = []int{99}
+	e.runner.UseTeams(teams) // the first decode batch panics
 	var all sync.WaitGroup
 	check := func(err error) {
 		var internal *InternalError
@@ -178,7 +185,7 @@ func TestPanicFailsAll(t *testing.T) {
 		})
 	}
 	all.Wait()
-	_, err := e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(1, 4)}, nil)
+	_, err = e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(1, 4)}, nil)
 	check(err)
 	check(e.Stats().Failed)
 }

@@ -7,6 +7,7 @@ import (
 
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -42,7 +43,7 @@ func TestHeldForward(t *testing.T) {
 				}
 				r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places, cuts) })
 			}
-			if held, once := r.Memory().Activations, int64(r.sets[0].Bytes()); held != 2*once {
+			if held, once := r.Memory().Activations, int64(r.Assembly().Buffers.Bytes()); held != 2*once {
 				t.Errorf("activations of %d bytes, not two sets of %d", held, once)
 			}
 		})
@@ -50,13 +51,13 @@ func TestHeldForward(t *testing.T) {
 }
 
 // checkHeld expects so many places where a forward whose ops are cut can halt.
-func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int, cuts []uint16) {
+func checkHeld(t *testing.T, r *forward.Runner, l *pool.Leader, places int, cuts []uint16) {
 	table := func(lo, hi int) kvcache.Tables {
 		var ids []kvcache.BlockID
 		for i := lo; i < hi; i++ {
 			ids = append(ids, kvcache.BlockID(i))
 		}
-		return slices.Repeat(kvcache.Tables{ids}, len(r.assembly.Stores))
+		return slices.Repeat(kvcache.Tables{ids}, len(r.Assembly().Stores))
 	}
 	b := kvcache.Batch{Prefill: true, Tokens: exactPrompt(1)[:50], LogitRows: []int32{7, 49},
 		Spans: []kvcache.Span{{Rows: 50, Tables: table(0, 1)}}}

@@ -1,13 +1,13 @@
 package engine
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/offload"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -80,27 +80,6 @@ func internalError(p any) error {
 	return &InternalError{Value: p}
 }
 
-// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0,
-// or on a device, in a goroutine of its own.
-type lane struct {
-	*Engine
-	device  *offload.Runner // nil: the lane runs on the cores
-	batch   kvcache.Batch   // of the forward in flight
-	set     int             // of activations of that forward
-	base    int             // of the sets on the cores that are the lane's own
-	onCores bool            // the logits of the last forward of the device's lane are on the cores
-	again   bool            // the lane has no sets of its own: a resumed forward starts again
-	gate    forwardGate     // of the forward in flight
-	costs   *cost.Table     // of ops, measured in this process
-	cuts    [sched.Sets][]uint16
-	margin  margin
-	upload  [sched.Sets]*offload.Upload // of halted forwards and the one in flight, to the device
-	next    int                         // step from which the forward runs, then the step at which it ended
-	took    time.Duration               // duration of the last forward
-	ended   time.Time                   // end of the last forward; zero after the engine was idle
-	gap     time.Duration               // between the last two forwards
-}
-
 // Carry carries out the scheduler's actions that run no forward. A preempted request needs no
 // action here, since its prefill starts again.
 func (c *lane) Carry(a *sched.Action) {
@@ -143,29 +122,13 @@ func (c *lane) Begin(act *sched.Action) {
 	}
 }
 
-// begin records the start of the first forward of a request and the positions that were cached
-// before it. Later calls change nothing.
-func (j *job) begin(pos int) {
-	if j.started.IsZero() {
-		j.started, j.cached = time.Now(), min(pos, len(j.req.Prompt))
-	}
-}
-
-// queued returns how long the request waited for its first forward; 0 if none began.
-func (j *job) queued() time.Duration {
-	if j.started.IsZero() {
-		return 0
-	}
-	return max(0, j.started.Sub(j.arrived))
-}
-
 // Run executes a forward from the op at which it halted, or from the first.
 func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
 	}
-	c.runner.useTeams(c.watch.team())
+	c.runner.UseTeams(c.watch.team())
 	c.runner.Use(c.base + c.set)
 	c.runner.Cut(c.cuts[c.set])
 	c.gate.upload = c.beginUpload()
@@ -225,4 +188,46 @@ func (e *Engine) reject(a *sched.Action) {
 	default:
 		j.out.close("", fmt.Errorf("the scheduler refused the request: %s", a.Reason))
 	}
+}
+
+// startLoad fills the blocks of a request in a goroutine of its own. It is called with e.mu held.
+func (e *Engine) startLoad(a *sched.Action) {
+	id, at, n, pieces := a.ID, a.Pos, a.N, slices.Clone(a.Pieces)
+	ctx, cancel := context.WithCancel(e.stored.ctx)
+	j := e.jobs[id]
+	if j == nil { // it ended in the same step
+		cancel()
+		j = &job{}
+	}
+	j.stopLoad = cancel
+	e.stored.loads.Go(func() {
+		defer cancel()
+		err := e.stored.cache.Load(ctx, j.hit, pieces, func(done int) {
+			j.out.report(at + (n-at)*done/len(pieces))
+		})
+		e.endLoad(id, pieces, err)
+		if err == nil {
+			e.stored.cache.Loaded(n - at)
+		}
+	})
+}
+
+// endLoad reports the end of a load to the scheduler.
+func (e *Engine) endLoad(id sched.ID, pieces []kvcache.Piece, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return
+	}
+	kind := sched.Loaded
+	if err != nil {
+		kind = sched.LoadFailed
+	}
+	if d := e.onDevice.device; d != nil {
+		for _, p := range pieces {
+			d.Invalidate(p.Store, p.ID)
+		}
+	}
+	e.driver.Post(sched.Event{Kind: kind, ID: id})
+	e.poke()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandwich/plans/heuristic"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
@@ -92,7 +93,7 @@ func (c *lostCase) undisturbed(t *testing.T, file *gguf.File) [][]float32 {
 }
 
 // open opens the model for workers that are lost.
-func (c *lostCase) open(t *testing.T, file *gguf.File) *Runner {
+func (c *lostCase) open(t *testing.T, file *gguf.File) *forward.Runner {
 	t.Setenv("SANDWICH_LOSE", c.losses)
 	r := openTestRunner(t, file, c.options(c.ranks[0]), lostChunk)
 	if len(r.Plan.Decode.PUs) < 2 {
@@ -127,7 +128,7 @@ func lostFile(t *testing.T, arch string) *gguf.File {
 
 // lostLogits are those behind a prompt of three chunks and behind four decode steps, and of the
 // chunks before.
-func lostLogits(t *testing.T, r *Runner) (out [][]float32) {
+func lostLogits(t *testing.T, r *forward.Runner) (out [][]float32) {
 	r.Lead(func(l *pool.Leader) {
 		line := NewSequence(r, l)
 		keep := func(_ int, logits []float32) error {
@@ -214,7 +215,7 @@ func haltingForward(t *testing.T, line *Sequence, tokens []int32, round int) (ha
 			t.Errorf("a forward from step %d ended at %d: %v", from, next, err)
 			return halts
 		}
-		if from = next; from == r.last.Steps() {
+		if from = next; from == r.Steps() {
 			return halts
 		}
 	}

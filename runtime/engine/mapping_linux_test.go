@@ -13,6 +13,7 @@ import (
 
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/synth"
@@ -101,7 +102,7 @@ func TestLoadingSurvivesAWriter(t *testing.T) {
 				if err := spoil(path); err != nil {
 					t.Fatal(err)
 				}
-				r, err := Open(t.Context(), o.withBlocks(4))
+				r, err := forward.Open(t.Context(), o.withBlocks(4))
 				if err == nil {
 					r.Close()
 				}
@@ -114,8 +115,8 @@ func TestLoadingSurvivesAWriter(t *testing.T) {
 }
 
 // withBlocks are the options of a runner.
-func (o Options) withBlocks(n int) RunnerOptions {
-	r := o.RunnerOptions
+func (o Options) withBlocks(n int) forward.Options {
+	r := o.Options
 	r.Blocks, r.LogitRows = n, 4
 	return r
 }

@@ -14,6 +14,7 @@ import (
 
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/synth"
@@ -115,7 +116,7 @@ func checkOverflow(t *testing.T, f *gguf.File, ranks []int, want string) {
 	o.Plan.Chunk = 32
 	e := open(t, o)
 	for _, n := range []int{1, 20, 100} {
-		var over *OverflowError
+		var over *forward.OverflowError
 		req := api.Request{Prompt: tinyPrompt(uint64(n), n), MaxTokens: 4}
 		_, err := e.Generate(context.Background(), req, func(api.Token) error { return nil })
 		if !errors.As(err, &over) || !strings.HasPrefix(err.Error(), "the model's numbers overflow "+want) {
@@ -123,7 +124,7 @@ func checkOverflow(t *testing.T, f *gguf.File, ranks []int, want string) {
 		}
 	}
 	checkIdleSoon(t, e)
-	r, err := Open(t.Context(), o.withBlocks(4))
+	r, err := forward.Open(t.Context(), o.withBlocks(4))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
@@ -155,19 +156,20 @@ func openModel(t *testing.T, set, name string) *gguf.File {
 
 // openTestRunner opens a model under the default plan of this host with options, room for 576
 // positions.
-func openTestRunner(t testing.TB, file *gguf.File, o heuristic.Options, chunk int) *Runner {
+func openTestRunner(t testing.TB, file *gguf.File, o heuristic.Options, chunk int) *forward.Runner {
 	t.Helper()
 	return openTestRunnerBlocks(t, file, o, chunk, 9)
 }
 
-func openTestRunnerBlocks(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks int) *Runner {
+func openTestRunnerBlocks(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks int) *forward.Runner {
 	t.Helper()
 	return openTestRunnerContext(t, file, o, chunk, blocks, 0)
 }
 
 // openTestRunnerContext opens a model with workers that are not pinned where the options choose the
 // workers, or more threads than this process has PUs.
-func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks, context int) *Runner {
+func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks,
+	context int) *forward.Runner {
 	t.Helper()
 	if o.Service == nil && o.Threads > len(liveHost(t).UsablePUs()) {
 		o.Service, o.Threads = crews(o.Threads), 0
@@ -180,7 +182,7 @@ func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, c
 		t.Fatal(err)
 	}
 	plan.Chunk = chunk
-	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: blocks,
+	r, err := forward.Open(t.Context(), forward.Options{Options: exec.Options{File: file, Plan: plan, Blocks: blocks,
 		LogitRows: chunk, Sequences: 8, Context: context,
 		Unpinned: o.Service != nil, Sync: testSync}})
 	if err != nil {

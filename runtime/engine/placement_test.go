@@ -39,7 +39,7 @@ func TestServingAllocatesNoBuffers(t *testing.T) {
 	if n := mem.Allocations() - before; n != 0 || mem.Total() != total {
 		t.Errorf("serving made %d buffers, %d bytes", n, mem.Total()-total)
 	}
-	a, sets := e.runner.assembly, e.runner.sets
+	a, sets := e.runner.Assembly(), e.runner.Activations()
 	survey, err := mem.SurveyOf(0, a.Weights.Memory(0), a.KV.Memory(0), sets[0].Memory(0), sets[1].Memory(0))
 	if err != nil {
 		t.Fatal(err)

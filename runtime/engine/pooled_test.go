@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandwich/plans/heuristic"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
@@ -79,7 +80,7 @@ func TestPooled2(t *testing.T) {
 }
 
 // poolAlone is what a model answers to one text.
-func poolAlone(t *testing.T, r *Runner, tokens []int32, chunk int) (out []float32) {
+func poolAlone(t *testing.T, r *forward.Runner, tokens []int32, chunk int) (out []float32) {
 	t.Helper()
 	r.Lead(func(l *pool.Leader) {
 		row, err := NewSequence(r, l).Pool(tokens, chunk)
@@ -149,7 +150,7 @@ func TestPooledBitEqual(t *testing.T) {
 }
 
 // pooledInBatch computes the text between two other texts, in one forward.
-func pooledInBatch(t *testing.T, r *Runner) (out [][]float32) {
+func pooledInBatch(t *testing.T, r *forward.Runner) (out [][]float32) {
 	t.Helper()
 	r.Lead(func(l *pool.Leader) {
 		own := NewSequence(r, l)

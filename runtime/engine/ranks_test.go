@@ -14,6 +14,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine/cpus"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
@@ -141,8 +142,9 @@ func TestRanksStatic(t *testing.T) {
 		}
 	}
 	plan.Chunk = 64
-	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: 9, LogitRows: 1,
-		Unpinned: true}})
+	r, err := forward.Open(t.Context(), forward.Options{Options: exec.Options{File: file, Plan: plan, Blocks: 9,
+		LogitRows: 1,
+		Unpinned:  true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +268,7 @@ func TestKeepRanks(t *testing.T) {
 		{[]int{1, 3}, []int{1}, []int{1, 3}},
 	} {
 		s := cpus.State{Places: pool.Places{Lost: c.lost}}
-		if got := s.Team(c.workers, e.runner.assembly.Workers.Ranks()); !slices.Equal(got, c.want) {
+		if got := s.Team(c.workers, e.runner.Assembly().Workers.Ranks()); !slices.Equal(got, c.want) {
 			t.Errorf("of %v, %v are lost: %v, want %v", c.workers, c.lost, got, c.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine/cpus"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
 
@@ -91,12 +92,12 @@ func TestReplan(t *testing.T) {
 		if got := e.Stats().Pool.Active; !slices.Equal(got, c.active) {
 			t.Errorf("%s: workers %v are active, want %v", c.name, got, c.active)
 		}
-		own := e.runner.phases[0].executor == e.runner.phases[0].planned
+		own := e.runner.OnPlan(phase.Prefill)
 		if full := len(c.active) == 3; own != full {
 			t.Errorf("%s: the plan's own schedules run: %v", c.name, own)
 		}
 	}
-	if n := len(e.runner.replans); n != 4 {
+	if n := e.runner.Replans(); n != 4 {
 		t.Errorf("schedules were made %d times, want 4", n)
 	}
 }

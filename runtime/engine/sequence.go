@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
 )
@@ -11,7 +12,7 @@ import (
 // Sequence runs one sequence of tokens on a Runner without a scheduler, for perplexity, benchmarks
 // and logits dumps. Its methods must be called inside Runner.Lead.
 type Sequence struct {
-	r     *Runner
+	r     *forward.Runner
 	l     *pool.Leader
 	cache *kvcache.Cache
 	seq   *kvcache.Sequence
@@ -23,8 +24,8 @@ type Sequence struct {
 }
 
 // NewSequence returns an empty sequence that may use all KV blocks of the runner.
-func NewSequence(r *Runner, l *pool.Leader) *Sequence {
-	line := &Sequence{r: r, l: l, cache: r.assembly.NewCache()}
+func NewSequence(r *forward.Runner, l *pool.Leader) *Sequence {
+	line := &Sequence{r: r, l: l, cache: r.Assembly().NewCache()}
 	line.seq = line.cache.Open(kvcache.Salt{})
 	return line
 }
@@ -164,9 +165,9 @@ func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
 		return err
 	}
 	for i, row := range b.LogitRows {
-		if !s.r.finite(i) {
+		if !s.r.Sound(i) {
 			fed := func(pos int) (int32, bool) { return s.fed[pos], true }
-			return s.r.overflow(s.l, b.Spans[0].Tables, s.pos+int(row), fed)
+			return s.r.Overflow(s.l, b.Spans[0].Tables, s.pos+int(row), fed)
 		}
 	}
 	return nil

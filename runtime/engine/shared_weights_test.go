@@ -6,6 +6,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
@@ -30,11 +31,12 @@ func TestSharedWeights(t *testing.T) {
 			plan.Chunk = 64
 			first := openTestRunner(t, file, o, 64)
 			want := logitsOf(t, first, 64)
-			shared, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, SharedWith: first})
+			shared, err := forward.Open(t.Context(), forward.Options{Options: exec.Options{Plan: plan},
+				SharedWith: first})
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, b := first.assembly, shared.assembly
+			a, b := first.Assembly(), shared.Assembly()
 			if a.Weights != b.Weights || a.Buffers != b.Buffers || a.KV[0] != b.KV[0] {
 				t.Error("it has weights, activations or a cache of its own")
 			}
@@ -63,11 +65,11 @@ func TestSharedWeightsOtherCache(t *testing.T) {
 	}
 	plan.Chunk = 64
 	held := mem.Total()
-	shared, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, SharedWith: first})
+	shared, err := forward.Open(t.Context(), forward.Options{Options: exec.Options{Plan: plan}, SharedWith: first})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.assembly.KV[0] == shared.assembly.KV[0] {
+	if first.Assembly().KV[0] == shared.Assembly().KV[0] {
 		t.Error("caches of different types are shared")
 	}
 	same(t, "shared weights", want, logitsOf(t, shared, 64))
@@ -88,7 +90,8 @@ func TestSharedWeightsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := mem.Total()
-	if r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, SharedWith: first}); err == nil {
+	if r, err := forward.Open(t.Context(), forward.Options{Options: exec.Options{Plan: plan},
+		SharedWith: first}); err == nil {
 		r.Close()
 		t.Error("a plan in float32 shares the weights of one in integers")
 	}

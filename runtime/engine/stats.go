@@ -5,19 +5,11 @@ import (
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/drafting"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/prefix"
 	"sandwich/runtime/sched"
 )
-
-// Counts are totals since the start of the engine.
-type Counts struct {
-	Requests, PromptTokens, GeneratedTokens int64
-	Prefills, Decodes                       int64 // forwards; each part of a halted prefill counts
-	PrefillTime, DecodeTime                 time.Duration
-	LostDevices                             int64 // devices that failed
-	Divided                                 int64 // prefills that a device and the cores computed together
-}
 
 // add counts a forward and its duration.
 func (c *Counts) add(act *sched.Action, took time.Duration) {
@@ -35,24 +27,12 @@ type Stats struct {
 	Counts
 	Scheduler sched.Stats
 	Pool      pool.Stats
-	Memory    Memory
+	Memory    forward.Memory
 	Places    pool.Places // PUs where the workers may run; Lost has workers whose PU is unavailable
 	Quota     float64     // CPU quota of the cgroup, in CPUs; 0 when unlimited
 	Drafts    []drafting.Counts
 	Prefixes  *prefix.Stats // of the prefix store; nil without one
 	Failed    error         // error of all further requests: api.ErrClosed, *InternalError or nil
-}
-
-// Forward describes a forward that ended, for timelines.
-type Forward struct {
-	Began, Ended time.Time
-	Lane         string // name of the lane: of the device, or "cores"
-	Prefill      bool
-	Rows         [2]int // by request class
-	Quantum      bool   // a proactive prefill next to reactive work
-	Halted       bool
-	Whole        bool      // all ops ran in this forward: it neither resumed nor halted
-	Load         cost.Load // amount of work of the batch
 }
 
 // report calls the observer with the forward that ended.

@@ -2,38 +2,18 @@ package engine
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/prefix"
-	"sandwich/runtime/sched"
 )
-
-// PrefixOptions configures the prefix store of an engine.
-type PrefixOptions struct {
-	Store *disk.Store // nil: prefixes are not stored
-	Model string      // name of the model, for lists
-}
-
-// storedPrefixes is the prefix store of an engine and the loads from it.
-type storedPrefixes struct {
-	cache *prefix.Cache // nil: none
-	ctx   context.Context
-	stop  context.CancelFunc
-	loads sync.WaitGroup
-	// always loads what is stored without a comparison of predicted times, for tests.
-	always bool
-}
 
 // flushTime bounds how long Close waits for prefixes that are being stored.
 const flushTime = 2 * time.Second
 
 // openPrefixes starts the prefix store. A model that reads whole texts has no prefixes.
 func (e *Engine) openPrefixes(o *Options) {
-	a, p := e.runner.assembly, &e.stored
+	a, p := e.runner.Assembly(), &e.stored
 	if o.Prefixes.Store == nil || a.Model.Pooled() || a.Model.WholeText() {
 		return
 	}
@@ -97,72 +77,6 @@ func (e *Engine) findStored(j *job) {
 	if e.stored.cache != nil && !j.req.OfPrompt {
 		j.hit = e.stored.cache.Find(j.req.Salt, j.req.Prompt)
 	}
-}
-
-// worthLoading returns up to which position the prompt of a job is to be loaded: 0 if the cache has
-// as much of it, or if computing is predicted to be faster. It is called with e.mu held.
-func (e *Engine) worthLoading(j *job) int {
-	n := j.hit.Positions
-	if n == 0 {
-		return 0
-	}
-	at := e.sched.Cached(j.req.Salt, j.req.Prompt)
-	if n <= at {
-		return 0
-	}
-	if computing, _ := e.prefill(at, n); e.loadTime(j, at) >= computing && !e.stored.always {
-		return 0
-	}
-	j.storedOnArrival = n
-	return n
-}
-
-// loadTime predicts the time of loading the stored prefix of a job from a position on.
-func (e *Engine) loadTime(j *job, at int) time.Duration {
-	n := int64(j.hit.Positions)
-	return e.stored.cache.Predict(j.hit.Bytes * max(0, n-int64(at)) / n)
-}
-
-// startLoad fills the blocks of a request in a goroutine of its own. It is called with e.mu held.
-func (e *Engine) startLoad(a *sched.Action) {
-	id, at, n, pieces := a.ID, a.Pos, a.N, slices.Clone(a.Pieces)
-	ctx, cancel := context.WithCancel(e.stored.ctx)
-	j := e.jobs[id]
-	if j == nil { // it ended in the same step
-		cancel()
-		j = &job{}
-	}
-	j.stopLoad = cancel
-	e.stored.loads.Go(func() {
-		defer cancel()
-		err := e.stored.cache.Load(ctx, j.hit, pieces, func(done int) {
-			j.out.report(at + (n-at)*done/len(pieces))
-		})
-		e.endLoad(id, pieces, err)
-		if err == nil {
-			e.stored.cache.Loaded(n - at)
-		}
-	})
-}
-
-// endLoad reports the end of a load to the scheduler.
-func (e *Engine) endLoad(id sched.ID, pieces []kvcache.Piece, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing {
-		return
-	}
-	kind := sched.Loaded
-	if err != nil {
-		kind = sched.LoadFailed
-	}
-	if d := e.onDevice.device; d != nil {
-		for _, p := range pieces {
-			d.Invalidate(p.Store, p.ID)
-		}
-	}
-	e.driver.Post(sched.Event{Kind: kind, ID: id})
-	e.poke()
 }
 
 // notePrompt passes a prompt that is computed to the prefix store, once.

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"unsafe"
 
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
 
 // switchingRunner decodes on the first PU of the plan and prefills on all of them.
-func switchingRunner(t testing.TB) *Runner {
+func switchingRunner(t testing.TB) *forward.Runner {
 	t.Helper()
 	o := tinyOptions(t)
 	if len(o.Plan.Prefill.PUs) < 2 {
@@ -21,7 +22,7 @@ func switchingRunner(t testing.TB) *Runner {
 	}
 	o.Plan.Decode.PUs = slices.Clone(o.Plan.Decode.PUs[:1])
 	o.Blocks, o.LogitRows = 4, 1
-	r, err := Open(t.Context(), o.RunnerOptions)
+	r, err := forward.Open(t.Context(), o.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +51,14 @@ func TestSwitchMovesNothing(t *testing.T) {
 	}
 	look := func() (s state) {
 		for i := range r.Model.Weights {
-			p := r.assembly.Weights.At(0, i)
+			p := r.Assembly().Weights.At(0, i)
 			s.at = append(s.at, p.Data)
 			sum := sha256.Sum256(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes()))
 			for k := range s.sum {
 				s.sum[k] += sum[k]
 			}
 		}
-		pages, err := r.assembly.Weights.Residency(0)
+		pages, err := r.Assembly().Weights.Residency(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,8 @@ func TestSwitchMovesNothing(t *testing.T) {
 	}
 	before := look()
 	whole := func() mem.Survey {
-		s, err := mem.SurveyOf(0, r.assembly.Weights.Memory(0), r.assembly.KV.Memory(0), r.sets[0].Memory(0))
+		s, err := mem.SurveyOf(0, r.Assembly().Weights.Memory(0), r.Assembly().KV.Memory(0),
+			r.Assembly().Buffers.Memory(0))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/engine/sampling"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -68,7 +69,7 @@ func optionsFor(t testing.TB, file *gguf.File) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{RunnerOptions: RunnerOptions{Options: exec.Options{File: file, Plan: plan}}, IsEnd: tok.IsEOG,
+	return Options{Options: forward.Options{Options: exec.Options{File: file, Plan: plan}}, IsEnd: tok.IsEOG,
 		Context: 256, Parallel: 4, Queue: 8}
 }
 

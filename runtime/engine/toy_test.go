@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandwich/plans/heuristic"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -130,7 +131,8 @@ func TestToyRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: 9, LogitRows: 1}})
+	_, err = forward.Open(t.Context(), forward.Options{Options: exec.Options{File: file, Plan: plan, Blocks: 9,
+		LogitRows: 1}})
 	if !errors.Is(err, model.ErrUnsupported) || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}

@@ -1,45 +1,15 @@
 package engine
 
 import (
-	"sync"
 	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine/cpus"
+	"sandwich/runtime/engine/forward"
 )
 
 // watchEvery is the interval between two checks of the available CPUs.
 const watchEvery = time.Second
-
-// watch checks the available CPUs at intervals. When the cpuset or the quota shrinks while serving,
-// it makes the runner continue with the remaining workers, under schedules for their number if
-// possible; results do not depend on that. It reports each change once, and returns to the plan
-// when the CPUs are available again. Its methods may be called concurrently.
-type watch struct {
-	runner    *Runner
-	read      func() (cpus.State, error) // asks the system
-	note      func(text string)          // Options.Note
-	displaced func(err error)            // Options.Displaced
-	mover     *cpus.Mover                // nil: workers stay on their PUs
-
-	mu      sync.Mutex // guards the fields up to the next blank line; not held during calls
-	now     cpus.State // state at the last check
-	teams   [2]team    // for that state
-	refusal error      // of new requests in that state
-	closed  bool
-
-	watchers sync.WaitGroup // goroutines that use the workers or their memory
-}
-
-// newWatch returns a watch over the CPUs of a runner; follow starts it.
-func newWatch(r *Runner, o *Options) watch {
-	var mover *cpus.Mover
-	if !o.Unpinned {
-		mover = cpus.NewMover(o.Occupancy, o.Profile, r.Pool())
-	}
-	return watch{runner: r, note: o.Note, displaced: o.Displaced, mover: mover,
-		read: func() (cpus.State, error) { return cpus.Read(r.Pool()) }}
-}
 
 // follow starts a goroutine that checks at intervals until the loop has ended.
 func (w *watch) follow(ended <-chan struct{}) {
@@ -75,7 +45,7 @@ func (w *watch) look() {
 	if now.Equal(before) {
 		return
 	}
-	teams, planned := w.runner.teamsFor(now)
+	teams, planned := w.runner.TeamsFor(now)
 	pus := w.runner.Pool().PUs()
 	refusal := now.Refusal(pus)
 	w.mu.Lock()
@@ -100,7 +70,7 @@ func (w *watch) available() cpus.State {
 }
 
 // team returns the workers and schedules for the next forward of each phase.
-func (w *watch) team() [2]team {
+func (w *watch) team() [2]forward.Team {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.teams
@@ -114,7 +84,7 @@ func (w *watch) refused() error {
 }
 
 // placement returns Runner.Placement, or api.ErrClosed after close was called.
-func (w *watch) placement() ([]Placement, error) {
+func (w *watch) placement() ([]forward.Placement, error) {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()

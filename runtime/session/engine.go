@@ -46,7 +46,7 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
-	options := engine.Options{RunnerOptions: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
+	options := engine.Options{Options: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
 		Service: v.Service, Speculation: v.Speculation, Profile: s.Profile, Observe: v.Observe, Note: v.Note,
 		Displaced: v.Displaced, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
 		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name}}

@@ -2,7 +2,7 @@ package session
 
 import (
 	"sandwich/plans"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 )
 
 // misplacedMemory identifies memory of a plan that is not on the requested NUMA node.
@@ -14,7 +14,7 @@ type misplacedMemory struct {
 
 // NoticeMisplaced calls Notice with a warning for each memory that is not on the NUMA node that the
 // plan binds it to. It reports each memory of a plan once per session.
-func (s *Session) NoticeMisplaced(r *engine.Runner) {
+func (s *Session) NoticeMisplaced(r *forward.Runner) {
 	places, err := r.Placement()
 	if err != nil {
 		s.Notice("note: the placement of memory on NUMA nodes could not be read: " + err.Error())
@@ -27,16 +27,16 @@ func (s *Session) NoticeMisplaced(r *engine.Runner) {
 
 // newlyMisplaced returns engine.MisplacedNotes of the memory that was not reported before. A
 // session may load its model several times.
-func (s *Session) newlyMisplaced(places []engine.Placement) []string {
+func (s *Session) newlyMisplaced(places []forward.Placement) []string {
 	if s.misplaced == nil {
 		s.misplaced = map[misplacedMemory]bool{}
 	}
-	var fresh []engine.Placement
+	var fresh []forward.Placement
 	for _, p := range places {
 		if f := (misplacedMemory{s.Plan, p.Rank, p.What}); p.Misplaced && !s.misplaced[f] {
 			s.misplaced[f] = true
 			fresh = append(fresh, p)
 		}
 	}
-	return engine.MisplacedNotes(fresh)
+	return forward.MisplacedNotes(fresh)
 }

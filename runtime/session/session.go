@@ -20,6 +20,7 @@ import (
 	"sandwich/profiles/occupancy"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -146,7 +147,7 @@ func (s *Session) CloseDevice() {
 
 // RunnerOptions returns the options that engines and runners of the session share, with the given
 // number of KV blocks and rows of logits. It starts a progress bar, which done ends.
-func (s *Session) RunnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {
+func (s *Session) RunnerOptions(blocks, logitRows int) (o forward.Options, done func()) {
 	bar, done := s.Bar("loading " + s.Name)
 	const stage = "packing weights"
 	s.Stages.At(stage, 0)
@@ -154,7 +155,7 @@ func (s *Session) RunnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 		bar(n, total)
 		s.Stages.At(stage, float64(n)/float64(max(total, 1)))
 	}
-	return engine.RunnerOptions{Options: exec.Options{File: s.File, Plan: s.Plan, Blocks: blocks, LogitRows: logitRows,
+	return forward.Options{Options: exec.Options{File: s.File, Plan: s.Plan, Blocks: blocks, LogitRows: logitRows,
 		Spin: s.spinLimit(), Progress: update}, Replan: s.Replan}, done
 }
 
@@ -163,10 +164,10 @@ func (s *Session) RunnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 // exec.Options.Context, and logitRows is exec.Options.LogitRows. If the runner cannot be opened,
 // the error is a *LoadError.
 func (s *Session) WithRunner(ctx context.Context, positions, most, logitRows int,
-	fn func(r *engine.Runner, l *pool.Leader) error) error {
+	fn func(r *forward.Runner, l *pool.Leader) error) error {
 	o, done := s.RunnerOptions(kvcache.BlocksFor(positions), logitRows)
 	o.Context = max(positions, most)
-	r, err := engine.Open(ctx, o)
+	r, err := forward.Open(ctx, o)
 	done()
 	if err != nil {
 		return &LoadError{err}

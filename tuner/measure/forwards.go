@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
 )
@@ -50,7 +50,7 @@ func ForwardLogits(list []Forward) (most int) {
 
 // batch returns the batch of the forward, after positions with arbitrary contents: the duration of
 // attention does not depend on them.
-func (f Forward) batch(r *engine.Runner) (*kvcache.Batch, error) {
+func (f Forward) batch(r *forward.Runner) (*kvcache.Batch, error) {
 	cache, b := r.NewCache(), &kvcache.Batch{Prefill: f.Prefill}
 	for i := range f.Rows {
 		b.Tokens = append(b.Tokens, int32(i*31%r.Model.Dims.Vocab))
@@ -80,7 +80,7 @@ func (f Forward) batch(r *engine.Runner) (*kvcache.Batch, error) {
 // TimeForwards runs forwards interleaved, each reps times after a warm-up, and returns the seconds
 // of each. The runner must hold ForwardPositions and ForwardLogits. step is called after every
 // measured forward. TimeForwards must be called inside Lead.
-func TimeForwards(ctx context.Context, r *engine.Runner, l *pool.Leader, list []Forward, reps int,
+func TimeForwards(ctx context.Context, r *forward.Runner, l *pool.Leader, list []Forward, reps int,
 	step func()) ([][]float64, error) {
 	batches := make([]*kvcache.Batch, len(list))
 	for i, f := range list {

@@ -11,7 +11,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/roofline"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
@@ -67,7 +67,7 @@ func (c *opClock) Passed(next int) (halt bool) {
 
 // Ops times the ops of prompts, chunk by chunk from an empty cache, reps times, interleaved with
 // the float32 peak of the workers. It must be called inside Lead, and calls step after each prompt.
-func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, ports *roofline.PortRates,
+func Ops(ctx context.Context, r *forward.Runner, l *pool.Leader, isa microkernel.ISA, ports *roofline.PortRates,
 	tokens, reps int, step func()) ([]OpRow, error) {
 	peak, err := kernels.AttentionPeak(microkernel.AttendF32, isa)
 	if err != nil {
@@ -200,7 +200,7 @@ func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *ro
 }
 
 // promptOps runs a prompt.
-func promptOps(r *engine.Runner, l *pool.Leader, clock *opClock, tokens int) error {
+func promptOps(r *forward.Runner, l *pool.Leader, clock *opClock, tokens int) error {
 	cache := r.NewCache()
 	seq := cache.Open(kvcache.Salt{})
 	cache.Reserve(seq, tokens)

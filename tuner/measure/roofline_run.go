@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sandwich/runtime/counters"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
@@ -17,7 +17,7 @@ import (
 
 // RooflineArm is a model loaded under one instruction set, on a runner that holds Positions.
 type RooflineArm struct {
-	Runner  *engine.Runner
+	Runner  *forward.Runner
 	Options RooflineOptions
 }
 

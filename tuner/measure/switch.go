@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure/spread"
@@ -71,7 +71,7 @@ func FewerForDecode(plan *plans.Plan) (*plans.Plan, error) {
 // Switch measures the hot switch in both directions, reps times each. step is called after each of
 // reps+1 samples. The caller sets the names of model, plan and CPU. `sandwich bench llm --switch`
 // prints the rows.
-func Switch(ctx context.Context, r *engine.Runner, l *pool.Leader, plan *plans.Plan, reps int,
+func Switch(ctx context.Context, r *forward.Runner, l *pool.Leader, plan *plans.Plan, reps int,
 	step func()) ([]SwitchRow, error) {
 	b := switchBench{runner: r, leader: l}
 	if err := b.run(ctx, reps, step); err != nil {
@@ -93,7 +93,7 @@ type switchBench struct {
 	switches uint64
 	moved    int64
 
-	runner *engine.Runner
+	runner *forward.Runner
 	leader *pool.Leader
 	ended  time.Time // end of the last forward
 }

@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/phase"
@@ -20,7 +21,7 @@ type Arm struct {
 	Name   string
 	Plan   *plans.Plan
 	Sync   tp.Sync
-	Runner *engine.Runner
+	Runner *forward.Runner
 	Device *engine.Accelerator // runs its phases; nil: the cores run both
 
 	counting counters.Set // nil unless Count was called

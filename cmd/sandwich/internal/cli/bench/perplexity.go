@@ -15,6 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/retention"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
 	"sandwich/runtime/tokenizer"
@@ -100,7 +101,7 @@ func perplexity(ctx context.Context, s *session.Session, text string, window int
 	defer done()
 	o.Step = step
 	began := time.Now()
-	err = s.WithRunner(ctx, window, 0, o.Rows, func(r *engine.Runner, l *pool.Leader) (err error) {
+	err = s.WithRunner(ctx, window, 0, o.Rows, func(r *forward.Runner, l *pool.Leader) (err error) {
 		score, err = measure.ScoreText(ctx, engine.NewSequence(r, l), ids, o)
 		return err
 	})

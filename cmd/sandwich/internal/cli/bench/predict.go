@@ -19,7 +19,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles/calibrate"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/cost"
@@ -297,7 +297,7 @@ func (f *predictFlags) measure(ctx context.Context, s *session.Session, plan *pl
 	s.Plan, s.Replan = plan, nil
 	o, loaded := s.RunnerOptions(kvcache.BlocksFor(measure.ForwardPositions(list)), measure.ForwardLogits(list))
 	o.Sequences = o.LogitRows
-	runner, err := engine.Open(ctx, o)
+	runner, err := forward.Open(ctx, o)
 	loaded()
 	if err != nil {
 		return exit.Model(err)

@@ -21,7 +21,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model/arch"
@@ -188,7 +188,7 @@ func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
 // rooflineArm is one instruction set with the model loaded for it.
 type rooflineArm struct {
 	session *session.Session
-	runner  *engine.Runner
+	runner  *forward.Runner
 	options measure.RooflineOptions
 }
 
@@ -217,7 +217,7 @@ func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said stri
 				a.session.Plan.Widest(), first.session.Plan.Widest())
 		}
 	}
-	a.runner, err = engine.Open(ctx, ro)
+	a.runner, err = forward.Open(ctx, ro)
 	loaded()
 	if err != nil {
 		return "", exit.Model(err)

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 
 	"sandwich/profiles/retention"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/session"
 )
@@ -50,7 +50,7 @@ func With(code int, err error) error {
 func Code(err error) int {
 	var c coded
 	var path *fs.PathError
-	var overflow *engine.OverflowError
+	var overflow *forward.OverflowError
 	var load *session.LoadError
 	switch {
 	case errors.As(err, &c):

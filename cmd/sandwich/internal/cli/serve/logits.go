@@ -10,6 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
 )
@@ -26,7 +27,7 @@ func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, most in
 	w := bufio.NewWriterSize(file, 1<<20)
 	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.Shape.Vocab, len(prompt))
 	rows := min(modelflags.LogitRows, s.Plan.Chunk)
-	err = s.WithRunner(ctx, len(prompt), most, rows, func(r *engine.Runner, l *pool.Leader) error {
+	err = s.WithRunner(ctx, len(prompt), most, rows, func(r *forward.Runner, l *pool.Leader) error {
 		var row []byte
 		return engine.NewSequence(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
 			if ctx.Err() != nil {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/mem"
 )
 
 // printPlacement prints for each rank the nodes that hold its memory.
-func printPlacement(w io.Writer, places []engine.Placement) {
+func printPlacement(w io.Writer, places []forward.Placement) {
 	for i, p := range places {
 		if p.On == nil {
 			continue
@@ -31,7 +31,7 @@ func printPlacement(w io.Writer, places []engine.Placement) {
 }
 
 // hugeText formats the share of the loaded memory on huge pages; "" if it is unknown.
-func hugeText(r *engine.Runner, m engine.Memory) string {
+func hugeText(r *forward.Runner, m forward.Memory) string {
 	n, err := r.Huge()
 	if all := m.Weights + m.KV + m.Activations; err == nil && n >= 0 && all > 0 {
 		return fmt.Sprintf("%.0f %% on huge pages", 100*min(1, float64(n)/float64(all)))

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 )
 
 // twoNodes is the placement on a machine of two nodes, one of which lacked room for half of the
 // weights of a rank.
-var twoNodes = []engine.Placement{
+var twoNodes = []forward.Placement{
 	{Rank: 0, What: "weights", Node: 0, Bytes: 2 << 30, On: map[int]int64{0: 2 << 30}},
 	{Rank: 0, What: "kv", Node: 0, Bytes: 1 << 30, On: map[int]int64{0: 1 << 30}},
 	{Rank: 1, What: "weights", Node: 1, Bytes: 2 << 30, On: map[int]int64{0: 1 << 30, 1: 1 << 30}, Remote: 0.5,
@@ -25,7 +25,7 @@ rank 1 on node 1: weights node 0 1.0 GiB, node 1 1.0 GiB, 50.0 % remote
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
-	notes := engine.MisplacedNotes(twoNodes)
+	notes := forward.MisplacedNotes(twoNodes)
 	if len(notes) != 1 || !strings.Contains(notes[0], "50 % of the weights of rank 1 (2.0 GiB) are not on node 1") {
 		t.Errorf("notes %q", notes)
 	}

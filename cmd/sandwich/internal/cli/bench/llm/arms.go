@@ -6,6 +6,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/session"
@@ -55,7 +56,7 @@ func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*llm.Arm
 		s.Plan = a.Plan
 		o, done := s.RunnerOptions(kvcache.BlocksFor(llm.Positions(f.tests())), f.batch)
 		o.Sync, o.Sequences = a.Sync, f.batch
-		runner, err := engine.Open(ctx, o)
+		runner, err := forward.Open(ctx, o)
 		done()
 		if err != nil {
 			return open, exit.Model(err)
@@ -65,7 +66,7 @@ func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*llm.Arm
 		open = append(open, a)
 		if s.Accelerator.Device != nil && a == chosen[0] {
 			positions := llm.Positions(f.tests())
-			if a.Device, err = runner.Accelerate(ctx, s.Accelerator, f.batch, positions); err != nil {
+			if a.Device, err = engine.Accelerate(ctx, runner, s.Accelerator, f.batch, positions); err != nil {
 				return open, exit.Model(err)
 			}
 		}

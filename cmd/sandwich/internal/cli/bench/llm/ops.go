@@ -16,7 +16,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/llm"
@@ -71,7 +71,7 @@ func (f *opsFlags) run(ctx context.Context) (rows []measure.OpRow, err error) {
 		return nil, err
 	}
 	ports := roofline.PortsOf(figures, isa)
-	err = s.WithRunner(ctx, longest+1, 0, 1, func(r *engine.Runner, l *pool.Leader) error {
+	err = s.WithRunner(ctx, longest+1, 0, 1, func(r *forward.Runner, l *pool.Leader) error {
 		step, done := show.StepBar("bench llm ops", len(lengths)*(f.reps+1))
 		defer done()
 		for _, n := range lengths {

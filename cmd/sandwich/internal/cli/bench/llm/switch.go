@@ -11,7 +11,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/llm"
@@ -53,7 +53,7 @@ func (f *singleFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, 
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
-	err = s.WithRunner(ctx, measure.SwitchPositions, 0, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
+	err = s.WithRunner(ctx, measure.SwitchPositions, 0, 1, func(r *forward.Runner, l *pool.Leader) (err error) {
 		step, done := show.StepBar("bench llm switch", f.reps+1)
 		defer done()
 		rows, err = measure.Switch(ctx, r, l, s.Plan, f.reps, step)

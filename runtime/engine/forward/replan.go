@@ -1,4 +1,4 @@
-package engine
+package forward
 
 import (
 	"fmt"
@@ -7,12 +7,13 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/phase"
 )
 
-// team is the set of workers that run the forwards of a phase, and their schedules.
-type team struct {
-	workers  []int
-	executor *exec.Executor
+// Team is the set of workers that run the forwards of a phase, and their schedules.
+type Team struct {
+	Workers  []int
+	Executor *exec.Executor
 }
 
 // replanned caches the executors for one pair of teams, so that a cpuset that changes back and
@@ -26,24 +27,24 @@ type replanned struct {
 // slices of the plan's schedules.
 const maxReplanned = 16
 
-// teamsFor returns the teams of both phases for the available CPUs, and a text that says whether
+// TeamsFor returns the teams of both phases for the available CPUs, and a text that says whether
 // new schedules were compiled for them. It may be called while a forward runs; useTeams applies the
 // teams.
-func (r *Runner) teamsFor(s cpus.State) (teams [2]team, said string) {
+func (r *Runner) TeamsFor(s cpus.State) (teams [2]Team, said string) {
 	ranks := r.assembly.Workers.Ranks()
 	for i, p := range r.phases {
-		teams[i] = team{s.Team(p.workers, ranks), p.planned}
+		teams[i] = Team{s.Team(p.workers, ranks), p.planned}
 	}
-	if slices.Equal(teams[0].workers, r.phases[0].workers) && slices.Equal(teams[1].workers, r.phases[1].workers) {
+	if slices.Equal(teams[0].Workers, r.phases[0].workers) && slices.Equal(teams[1].Workers, r.phases[1].workers) {
 		return teams, ""
 	}
-	executors, err := r.replan(teams[0].workers, teams[1].workers)
+	executors, err := r.replan(teams[0].Workers, teams[1].Workers)
 	if err != nil {
 		return teams, fmt.Sprintf(" (requests continue under the old schedules: %v)", err)
 	}
-	teams[0].executor, teams[1].executor = executors[0], executors[1]
-	return teams, fmt.Sprintf(" (planned again: prefill on %d, decode on %d workers)", len(teams[0].workers),
-		len(teams[1].workers))
+	teams[0].Executor, teams[1].Executor = executors[0], executors[1]
+	return teams, fmt.Sprintf(" (planned again: prefill on %d, decode on %d workers)", len(teams[0].Workers),
+		len(teams[1].Workers))
 }
 
 // replan compiles schedules for teams smaller than the plan's. It fails if they would change the
@@ -99,15 +100,21 @@ func (r *Runner) serviceOf(prefill, decode []int) (plans.ServiceConfig, error) {
 	return plans.NewService(ranks, pre, dec)
 }
 
-// useTeams makes the following forwards run on the given teams. It must not be called during a
+// UseTeams makes the following forwards run on the given teams. It must not be called during a
 // forward.
-func (r *Runner) useTeams(teams [2]team) {
+func (r *Runner) UseTeams(teams [2]Team) {
 	for i := range r.phases {
-		if teams[i].executor != nil {
-			r.phases[i].active, r.phases[i].executor = teams[i].workers, teams[i].executor
+		if teams[i].Executor != nil {
+			r.phases[i].active, r.phases[i].executor = teams[i].Workers, teams[i].Executor
 		}
 	}
 }
+
+// Replans returns the number of pairs of teams for which schedules were compiled.
+func (r *Runner) Replans() int { return len(r.replans) }
+
+// OnPlan reports whether forwards of a phase run under the schedules of the plan.
+func (r *Runner) OnPlan(p phase.Phase) bool { return r.phases[p].executor == r.phases[p].planned }
 
 // closeAll closes the executors that are not nil.
 func closeAll(executors [2]*exec.Executor) {

@@ -1,4 +1,4 @@
-package engine
+package forward
 
 import (
 	"fmt"
@@ -85,6 +85,3 @@ func MisplacedNotes(places []Placement) (notes []string) {
 	}
 	return notes
 }
-
-// Placement returns Runner.Placement, or api.ErrClosed after Close was called.
-func (e *Engine) Placement() ([]Placement, error) { return e.watch.placement() }

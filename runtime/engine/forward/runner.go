@@ -1,4 +1,6 @@
-package engine
+// Package forward runs the forwards of one model. A Runner owns what the model needs: weights, KV
+// cache, worker pool and executors.
+package forward
 
 import (
 	"context"
@@ -12,8 +14,8 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// RunnerOptions configures what a Runner loads, how much it can hold at once, and how it replans.
-type RunnerOptions struct {
+// Options configures what a Runner loads, how much it can hold at once, and how it replans.
+type Options struct {
 	exec.Options
 
 	// Replan returns a plan for fewer PUs, when some PUs of the plan become unavailable while
@@ -55,7 +57,7 @@ type phaseTeam struct {
 
 // Open loads a model under a plan. It returns the errors of exec.Open, which ctx cancels, and an
 // error for a weight without a schedule.
-func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
+func Open(ctx context.Context, o Options) (*Runner, error) {
 	if o.SharedWith != nil {
 		o.Options.SharedWeights = o.SharedWith.assembly
 	}
@@ -105,9 +107,9 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 	return nil
 }
 
-// reserveMore allocates as many sets again, for a second lane on the cores, unless they exist. On
+// ReserveMore allocates as many sets again, for a second lane on the cores, unless they exist. On
 // an error there may be fewer.
-func (r *Runner) reserveMore() (err error) {
+func (r *Runner) ReserveMore() (err error) {
 	for i := sched.Sets; i < len(r.sets) && err == nil; i++ {
 		if r.sets[i] == nil {
 			r.sets[i], err = r.assembly.NewBuffers()
@@ -143,8 +145,8 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 // after each step. The indices of Forward then count steps. A resumed forward keeps its steps.
 func (r *Runner) Cut(steps []uint16) { r.sets[r.use].Cut(steps) }
 
-// haltsAfter reports whether a prefill can halt after op i without a cut.
-func (r *Runner) haltsAfter(i int) bool { return r.phases[0].executor.HaltsAfter(i) }
+// HaltsAfter reports whether a prefill can halt after op i without a cut.
+func (r *Runner) HaltsAfter(i int) bool { return r.phases[0].executor.HaltsAfter(i) }
 
 // Use selects the set of activations of the following forwards: set 0, or any set after Reserve.
 func (r *Runner) Use(set int) { r.use = set }
@@ -162,6 +164,13 @@ func (r *Runner) Ops() int { return len(r.Model.Ops) }
 // Logits returns the logits of LogitRows[i] of the last complete Forward. They are valid until the
 // next one.
 func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
+
+// Assembly returns the loaded model with its workers and KV cache.
+func (r *Runner) Assembly() *exec.Assembly { return r.assembly }
+
+// Steps returns the number of steps of the last forward, by which a caller without a gate tells
+// that it is complete.
+func (r *Runner) Steps() int { return r.last.Steps() }
 
 // Blocks returns the number of KV blocks of the cache.
 func (r *Runner) Blocks() int { return r.assembly.Blocks }
@@ -188,12 +197,20 @@ func (r *Runner) Memory() Memory {
 	a := r.assembly
 	m := Memory{Weights: a.Weights.Bytes(), KV: int64(a.KV.Bytes() + a.States.Bytes()), Packing: a.Packing}
 	m.State, m.Copies = a.States.Each(), a.Copies()
-	for _, set := range r.sets {
-		if set != nil {
-			m.Activations += int64(set.Bytes())
-		}
+	for _, set := range r.Activations() {
+		m.Activations += int64(set.Bytes())
 	}
 	return m
+}
+
+// Activations returns the sets of activations that are allocated.
+func (r *Runner) Activations() (list []*exec.Buffers) {
+	for _, set := range r.sets {
+		if set != nil {
+			list = append(list, set)
+		}
+	}
+	return list
 }
 
 // Close stops the workers and frees the memory of the runner, which must not be in use.

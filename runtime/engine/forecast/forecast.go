@@ -1,4 +1,5 @@
-package engine
+// Package forecast makes the table of costs of a model under a plan before any op is measured.
+package forecast
 
 import (
 	"fmt"
@@ -21,10 +22,10 @@ const (
 // exactPath is the path of attention, and of weights for which the plan names none.
 const exactPath = "f32"
 
-// newCosts returns a table that predicts the time of the model's ops. Until ops are measured,
+// NewCosts returns a table that predicts the time of the model's ops. Until ops are measured,
 // predictions follow from the ceilings of the profile; if the profile is nil or has no ceilings,
 // from rates that every machine reaches.
-func newCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table {
+func NewCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table {
 	var ceilings [2]map[string]roofline.Ceiling
 	if p != nil {
 		machine := roofline.NewMachine(p)

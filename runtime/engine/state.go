@@ -1,0 +1,374 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
+	"sandwich/runtime/api"
+	"sandwich/runtime/cost"
+	"sandwich/runtime/device"
+	"sandwich/runtime/engine/cpus"
+	"sandwich/runtime/engine/drafting"
+	"sandwich/runtime/engine/forward"
+	"sandwich/runtime/engine/sampling"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/kvcache/disk"
+	"sandwich/runtime/offload"
+	"sandwich/runtime/phase"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/prefix"
+	"sandwich/runtime/sched"
+)
+
+// Options configures New. Functions that are nil are not called.
+type Options struct {
+	forward.Options
+	Context  int // limit of a request in tokens, prompt and answer
+	Parallel int // requests that run at once
+	Queue    int // requests that may wait in addition
+	Service
+	Speculation drafting.Options
+	Accelerator DeviceOptions
+	Prefixes    PrefixOptions
+
+	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message
+	Observe   func(f Forward)     // is called after each forward, not concurrently; must not block
+	Profile   *profiles.Profile   // its ceilings predict ops that have not run yet; may be nil
+	Note      func(text string)   // is called with a sentence when the available CPUs change
+	Displaced func(err error)     // is called with *api.UnavailableError when no PU of the plan is left
+
+	// Occupancy moves workers away from PUs that other processes use. It needs Profile; nil leaves
+	// workers on the PUs of the plan.
+	Occupancy occupancy.Monitor
+}
+
+// Service configures how reactive and proactive requests share the engine. The fields are those of
+// sched.Config with the same names.
+type Service struct {
+	Policy   string
+	MixedCap int
+	Aging    time.Duration
+	Quantum  float64
+	Bound    time.Duration
+	TPOT     time.Duration
+}
+
+// PrefixOptions configures the prefix store of an engine.
+type PrefixOptions struct {
+	Store *disk.Store // nil: prefixes are not stored
+	Model string      // name of the model, for lists
+}
+
+// DeviceOptions configures forwards on a device. The zero value uses the cores alone.
+type DeviceOptions struct {
+	Device device.Device // nil: the cores alone; the engine closes it only when it is lost
+	Name   string        // of its lane
+	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
+	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
+	// lost, requests that have started fail with *api.LostDeviceError. It divides no
+	// prompts.
+	Rounding bool
+	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
+	// device is slower.
+	Check bool
+	// Chose is called before New returns if phases were measured. nil is not called.
+	Chose func(t DeviceTimes, phases []phase.Phase)
+	// Divide lets the cores compute the last rows of reactive prompts while the device computes the
+	// first, where both together are faster. The device must run prefill and the cores decode.
+	Divide bool
+	// Optional uses the cores alone if the device cannot run the model, after a call of Refused,
+	// which may be nil. Otherwise New returns the error.
+	Optional bool
+	Refused  func(err error)
+	// Lost is called by the loop when the device fails and its requests continue on the cores. nil
+	// is not called.
+	Lost func(err error)
+}
+
+// DeviceTimes has the measured time of a forward of each phase: a chunk of a prompt, and one token.
+type DeviceTimes struct {
+	Rows   int // of the chunk
+	Cores  [phase.Count]time.Duration
+	Device [phase.Count]time.Duration
+}
+
+// Engine runs many requests at once on one Runner. One goroutine, on the thread of worker 0, drives
+// the scheduler with the wall clock and runs the forwards that it plans. Exported methods may be
+// called concurrently.
+type Engine struct {
+	runner  *forward.Runner
+	isEnd   func(id int32) bool
+	context int
+	buffer  *sampling.Buffer
+	recent  recentTexts
+	stored  storedPrefixes
+	watch   watch // of the available CPUs
+
+	drafting *drafting.Drafting // guarded by mu, except for Open
+
+	mu         sync.Mutex // guards the fields up to the next blank line
+	sched      *sched.Scheduler
+	driver     *sched.Driver
+	jobs       map[sched.ID]*job
+	lastID     sched.ID
+	closing    bool
+	failed     error
+	counts     Counts
+	embedCalls int // running calls of Embed
+	maxEmbeds  int // limit of embedCalls
+
+	cores    lane // forwards that run on the cores
+	onDevice lane // forwards of the phases that the device serves, if there is one
+	lanes    lanes
+	leader   *pool.Leader
+	observe  func(f Forward)
+	lost     func(err error)
+	wake     chan struct{} // capacity 1
+	ended    chan struct{}
+	begin    time.Time
+	once     sync.Once // of Close
+
+	accelerator device.Device // of onDevice
+	deviceName  string
+}
+
+// job is a request that has not ended.
+type job struct {
+	id        sched.ID
+	req       *api.Request
+	sampler   *sampling.Sampler
+	out       mailbox
+	placed    chan struct{} // closed when the scheduler has queued the job; nil if no caller waits for it
+	generated int           // tokens
+	limit     int           // of generated
+	scored    int           // prompt positions whose log probabilities have been sent
+	computed  int           // prompt positions
+	arrived   time.Time
+	started   time.Time // start of its first forward; set before the first token
+	cached    int       // prompt positions that were cached at started
+
+	cachedOnArrival int     // prompt positions; set if Request.Queued is set
+	storedOnArrival int     // prompt positions that will be loaded from disk
+	known           []int32 // tokens of the event that goes to the scheduler
+	drafts          drafting.Request
+	output          []int32    // generated tokens, for recentTexts
+	hit             prefix.Hit // of its prompt on disk
+	stopLoad        func()     // cancels the load of hit; may be nil
+	noted           bool       // its prompt was passed to the prefix store
+	resumeAt        int        // op at which its halted prefill continues
+	vector          []float32  // output row of a pooled model; set before out is closed
+}
+
+// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0,
+// or on a device, in a goroutine of its own.
+type lane struct {
+	*Engine
+	device  *offload.Runner // nil: the lane runs on the cores
+	batch   kvcache.Batch   // of the forward in flight
+	set     int             // of activations of that forward
+	base    int             // of the sets on the cores that are the lane's own
+	onCores bool            // the logits of the last forward of the device's lane are on the cores
+	again   bool            // the lane has no sets of its own: a resumed forward starts again
+	gate    forwardGate     // of the forward in flight
+	costs   *cost.Table     // of ops, measured in this process
+	cuts    [sched.Sets][]uint16
+	margin  margin
+	upload  [sched.Sets]*offload.Upload // of halted forwards and the one in flight, to the device
+	next    int                         // step from which the forward runs, then the step at which it ended
+	took    time.Duration               // duration of the last forward
+	ended   time.Time                   // end of the last forward; zero after the engine was idle
+	gap     time.Duration               // between the last two forwards
+}
+
+// lanes runs the forwards of a device, which run concurrently, together with those of the cores. It
+// implements sched.Executor. A goroutine per forward lands it and so starts the next one, also
+// while the loop computes a forward on the cores. When the device fails, its forwards run on the
+// cores, one after the other with those of the cores' lane.
+type lanes struct {
+	*Engine
+	name    string           // of the device
+	waiting [2]*sched.Action // forwards to run on the cores, by lane; guarded by Engine.mu
+	changed chan struct{}    // has a token if a forward was added to waiting or landed
+	failed  chan failure     // of the forward on the device
+	ctx     context.Context  // of forwards on the device
+	cancel  context.CancelFunc
+	running sync.WaitGroup // forwards on the device, and the end of a lost one
+	queued  atomic.Int32   // forwards in waiting
+	divided
+}
+
+// deviceLane is the lane of the device, the first one.
+const deviceLane = sched.LaneID(0)
+
+// failure says how a forward on the device failed.
+type failure struct {
+	err      error
+	panicked any // value of a panic of the code that took its results
+}
+
+// divided is the state of a prompt that the device and the cores compute together. Engine.mu guards
+// its fields but the first two.
+type divided struct {
+	enabled   bool
+	slice     time.Duration // of the next step, if a forward of the cores waits; used by the loop
+	balance   offload.Balance
+	wave      *offload.Wavefront // nil: none
+	predicted time.Duration      // of the cores' part
+	took      time.Duration      // of the cores' part and of the forwards in between
+}
+
+// watch checks the available CPUs at intervals. When the cpuset or the quota shrinks while serving,
+// it makes the runner continue with the remaining workers, under schedules for their number if
+// possible; results do not depend on that. It reports each change once, and returns to the plan
+// when the CPUs are available again. Its methods may be called concurrently.
+type watch struct {
+	runner    *forward.Runner
+	read      func() (cpus.State, error) // asks the system
+	note      func(text string)          // Options.Note
+	displaced func(err error)            // Options.Displaced
+	mover     *cpus.Mover                // nil: workers stay on their PUs
+
+	mu      sync.Mutex      // guards the fields up to the next blank line; not held during calls
+	now     cpus.State      // state at the last check
+	teams   [2]forward.Team // for that state
+	refusal error           // of new requests in that state
+	closed  bool
+
+	watchers sync.WaitGroup // goroutines that use the workers or their memory
+}
+
+// storedPrefixes is the prefix store of an engine and the loads from it.
+type storedPrefixes struct {
+	cache *prefix.Cache // nil: none
+	ctx   context.Context
+	stop  context.CancelFunc
+	loads sync.WaitGroup
+	// always loads what is stored without a comparison of predicted times, for tests.
+	always bool
+}
+
+// Counts are totals since the start of the engine.
+type Counts struct {
+	Requests, PromptTokens, GeneratedTokens int64
+	Prefills, Decodes                       int64 // forwards; each part of a halted prefill counts
+	PrefillTime, DecodeTime                 time.Duration
+	LostDevices                             int64 // devices that failed
+	Divided                                 int64 // prefills that a device and the cores computed together
+}
+
+// Forward describes a forward that ended, for timelines.
+type Forward struct {
+	Began, Ended time.Time
+	Lane         string // name of the lane: of the device, or "cores"
+	Prefill      bool
+	Rows         [2]int // by request class
+	Quantum      bool   // a proactive prefill next to reactive work
+	Halted       bool
+	Whole        bool      // all ops ran in this forward: it neither resumed nor halted
+	Load         cost.Load // amount of work of the batch
+}
+
+// prefillCosts returns the table that predicts prompts.
+func (e *Engine) prefillCosts() *cost.Table {
+	if d := &e.onDevice; d.device != nil {
+		return d.costs
+	}
+	return e.cores.costs
+}
+
+// finite reports whether the numbers of LogitRows[i] of the last forward of the lane are finite.
+func (c *lane) finite(i int) bool {
+	return c.device != nil || c.runner.Sound(i) // the device's Forward has checked them
+}
+
+// logits returns the logits of LogitRows[i] of the last forward of the lane.
+func (c *lane) logits(i int) []float32 {
+	if c.device != nil && !c.onCores {
+		return c.device.Logits(i)
+	}
+	return c.runner.Logits(i)
+}
+
+// minTexts is the least limit of texts that run at once on a pooled model, whatever
+// Options.Parallel is: short texts fill a forward only together.
+const minTexts = 64
+
+// maxTexts is the limit of texts per request.
+const maxTexts = 1 << 20
+
+// Pooled reports whether the model computes vectors or scores of texts. Such an engine supports
+// Embed and not Generate.
+func (e *Engine) Pooled() bool { return e.runner.Model.Pooled() }
+
+// poke wakes the loop if it waits.
+func (e *Engine) poke() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// inVocabulary returns an error for a prompt with an id outside the vocabulary.
+func (e *Engine) inVocabulary(prompt []int32) error {
+	vocab := e.runner.Model.Dims.Vocab
+	for i, id := range prompt {
+		if id < 0 || int(id) >= vocab {
+			const text = "token %d of the prompt has id %d, outside the vocabulary of %d"
+			return &api.InvalidError{Message: fmt.Sprintf(text, i, id, vocab)}
+		}
+	}
+	return nil
+}
+
+// ends returns the positions of a prompt at which a later prompt with the same beginning is likely
+// to diverge: after each message, and at the end.
+func (e *Engine) ends(prompt []int32) (list []int) {
+	if e.Pooled() {
+		return nil
+	}
+	for i, id := range prompt {
+		if e.isEndToken(id) {
+			list = append(list, i+1)
+		}
+	}
+	return append(list, len(prompt))
+}
+
+// isEndToken reports whether a token ends an answer or a message.
+func (e *Engine) isEndToken(id int32) bool { return e.isEnd != nil && e.isEnd(id) }
+
+// cancel ends a job that has not ended.
+func (e *Engine) cancel(j *job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.jobs[j.id] != j {
+		return
+	}
+	delete(e.jobs, j.id)
+	if j.stopLoad != nil {
+		j.stopLoad()
+	}
+	e.driver.Post(sched.Event{Kind: sched.Cancel, ID: j.id})
+	e.poke()
+}
+
+// begin records the start of the first forward of a request and the positions that were cached
+// before it. Later calls change nothing.
+func (j *job) begin(pos int) {
+	if j.started.IsZero() {
+		j.started, j.cached = time.Now(), min(pos, len(j.req.Prompt))
+	}
+}
+
+// queued returns how long the request waited for its first forward; 0 if none began.
+func (j *job) queued() time.Duration {
+	if j.started.IsZero() {
+		return 0
+	}
+	return max(0, j.started.Sub(j.arrived))
+}
