@@ -71,7 +71,8 @@ func placementOf(entries []Placement) (list []Placement, err error) {
 	for _, p := range entries {
 		for _, q := range list {
 			if p.Phase == q.Phase && p.Device != q.Device {
-				return nil, fmt.Errorf("placement: %s is on %s and on %s: this build moves whole phases", p.Phase,
+				return nil, fmt.Errorf("placement: phase %s is on both %s and %s; this build places a phase on one "+
+					"device only", p.Phase,
 					p.Device, q.Device)
 			}
 		}

@@ -87,7 +87,7 @@ func TestPlacementRefusals(t *testing.T) {
 			p.Weights[0].Compute = microkernel.ComputeInt8K
 		},
 		"the 2 ranks of the plan would divide the weights": func(p *plans.Plan) { p.Ranks = make([]plans.Rank, 2) },
-		"prefill is on cores and on cuda:0: this build moves": func(p *plans.Plan) {
+		"phase prefill is on both cores and cuda:0; this build places": func(p *plans.Plan) {
 			p.Placement = onCoresToo(prefill)
 		},
 		`device "a b" is not 1 to 64 lower-case letters`:  func(p *plans.Plan) { p.Placement[0].Device = "a b" },

@@ -200,8 +200,8 @@ type TypeBytes struct {
 	Panels int64  `json:"panel_bytes"`
 }
 
-// Packed returns the sizes of the matrices that products use, by type in the order of the model.
-// Types without kernels are left out.
+// Packed returns, for each weight type in the order of the model, the bytes of its matrices in the
+// file and as packed panels. It leaves out embeddings and types without kernels.
 func (m ModelShape) Packed() (out []TypeBytes) {
 	for _, w := range m.Weights {
 		t, err := microkernel.ParseWeightType(w.Type)

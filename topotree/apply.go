@@ -82,7 +82,7 @@ func (e editor) fits(t *Tree) error {
 			if x.T > 1 {
 				how += fmt.Sprintf(" with stride %d", x.T)
 			}
-			return fmt.Errorf("%s: %d children per parent at depth %d cannot be taken %s", x, n, x.D-1, how)
+			return fmt.Errorf("%s: %d children per parent at depth %d cannot be grouped %s", x, n, x.D-1, how)
 		}
 		if x.Op == OpRemove && e.touches(parent) {
 			touched++

@@ -39,8 +39,8 @@ func TestTransformText(t *testing.T) {
 func TestTransformsThatDoNotFit(t *testing.T) {
 	m := topotest.Synthetic(t, "pack:2 numa:2 l3:4 core:4")
 	for text, want := range map[string]string{
-		"group(5,1,3)":   "group(5,1,3): 4 children per parent at depth 2 cannot be taken 5 at a time",
-		"group(2,4,3)":   "group(2,4,3): 4 children per parent at depth 2 cannot be taken 2 at a time with stride 4",
+		"group(5,1,3)":   "group(5,1,3): 4 children per parent at depth 2 cannot be grouped 5 at a time",
+		"group(2,4,3)":   "group(2,4,3): 4 children per parent at depth 2 cannot be grouped 2 at a time with stride 4",
 		"group(2,1,9)":   "group(2,1,9): the tree ends at depth 5",
 		"remove(4,3)":    "remove(4,3): a numa at depth 2 has 4 children and must keep at least one",
 		"remove(1,3,7)":  "remove(1,3,7): no node at depth 2 has color 7, only 0",

@@ -187,7 +187,8 @@ func (e *Evidence) Check() error {
 	}
 	for _, a := range e.Finalists {
 		if n := len(a.Rounds); n > 0 && (n != len(a.Samples) || !slices.IsSorted(a.Rounds) || a.Rounds[0] < 0) {
-			return fmt.Errorf("arm %.40q has %d samples and %d rounds; it needs one ascending round per sample", a.Name,
+			return fmt.Errorf("arm %.40q has %d samples and %d round numbers; each sample needs one, "+
+				"in ascending order", a.Name,
 				len(a.Samples), n)
 		}
 		for _, v := range a.Samples {

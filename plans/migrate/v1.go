@@ -128,7 +128,7 @@ func (v *planV1) checkTwice(p *plans.Plan) error {
 	case !slices.Equal(s.DecodePUs, v.Decode.PUs):
 		return fmt.Errorf("decode: pus are %s and service says %s", v.Decode.PUs, s.DecodePUs)
 	case v.Exact && !p.Exact():
-		return fmt.Errorf("exact is true and %s", p.Rounding())
+		return fmt.Errorf("exact is true, but %s", p.Rounding())
 	}
 	for _, w := range v.Weights {
 		if want := plans.ChainOf(w.Compute).String(); w.Chain != want {

@@ -39,13 +39,13 @@ type stage struct {
 	run     func(ctx context.Context, until time.Time) error
 }
 
-// Full measures what Measure does, and the structure of the machine: cache-line round trips between
-// PUs; contention of pairs of PUs for multipliers, last-level caches and memory; bandwidth between
-// NUMA nodes, of one flow and of several; peaks by class and set; saturation curves; barriers and
-// all-reduces. It adds clusters found in the matrices to the profile as candidates for the group
-// transform, and distinct speeds as colors. It runs on allowed PUs only. If ctx is canceled, Full
-// stops between two samples, keeps the figures so far, marks the profile as partial and returns
-// ctx's error.
+// Full measures what Measure does and then the structure of the machine: the round-trip time of
+// cache lines between PUs; how much pairs of PUs slow each other down in arithmetic, in the
+// last-level cache and in memory; the bandwidth between NUMA nodes, for single and concurrent
+// flows; the peaks of sets of PUs; memory saturation curves; barriers and all-reduces. It adds
+// the clusters that it finds to the profile, as candidates for the group transform, and distinct
+// speeds as colors. It runs on allowed PUs only. If ctx is canceled, Full stops between two
+// samples, keeps the figures so far, marks the profile as partial and returns ctx's error.
 func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 	began := time.Now()
 	if o.Budget <= 0 {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// File is a file that is being written. Its bytes go to a temporary file in the folder of the final
-// name; Commit moves them there. A File must not be used concurrently.
+// File is a file that is being written. Writes go to a temporary file in the folder of the target;
+// Commit renames it to the target. A File must not be used concurrently.
 type File struct {
 	file   *os.File // nil after Commit and Abort
 	path   string   // as the caller named it, for messages

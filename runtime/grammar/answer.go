@@ -148,8 +148,8 @@ func (m *Matcher) AcceptText(text []byte) error {
 	return nil
 }
 
-// Memory returns about how many bytes of states the Matcher caches for the answers that it
-// followed, without the masks of the Grammar.
+// Memory returns the approximate size in bytes of the states that the Matcher has cached. The masks
+// of the Grammar are not included.
 func (m *Matcher) Memory() int64 { return m.m.bytes }
 
 // Kept returns about how many bytes the cached masks of the grammar take.

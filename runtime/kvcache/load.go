@@ -25,8 +25,8 @@ type Piece struct {
 	ID           BlockID
 }
 
-// Needed lists the pieces that a store of kind k must have so that a sequence can resume from
-// position n, a multiple of BlockTokens. Their IDs are not set.
+// Needed lists the blocks that must be present in store number store, of kind k, to resume a
+// sequence from position n, a multiple of BlockTokens. It leaves their IDs unset.
 func Needed(k Kind, store, n int) (list []Piece) {
 	for b := range n / BlockTokens {
 		if k.Reads(n/BlockTokens, b) {

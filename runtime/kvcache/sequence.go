@@ -105,9 +105,10 @@ func (s *Sequence) has(st *store, i int) int {
 // have been reserved, or Cover panics; n is at most Len plus the rows of a forward (see New).
 func (c *Cache) Cover(s *Sequence, n int) { c.CoverDraft(s, n, 0) }
 
-// CoverDraft is Cover for a forward up to position n and a draft after it. A draft needs
-// ReserveDraft. Append then records the positions up to n. After that it records the accepted
-// tokens of the draft: any number if Rewinds, else all of them or none, with RejectDraft.
+// CoverDraft allocates the blocks that a forward writes up to position n and for draft further
+// tokens. If draft is above 0, ReserveDraft must have been called. The caller then appends the
+// positions up to n, and after that the accepted tokens of the draft: any number if Rewinds is
+// true, else all of them, or none by calling RejectDraft.
 func (c *Cache) CoverDraft(s *Sequence, n, draft int) {
 	for i := range c.stores {
 		if c.stores[i].recurrent() {

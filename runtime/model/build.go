@@ -20,8 +20,8 @@ type Builder struct {
 	sum     Residual
 }
 
-// Build returns the model whose ops decoder writes for the configuration, with the names and shapes
-// of their tensors, without values.
+// Build calls decoder to write the ops of a model with this configuration and returns the model.
+// It has the names and shapes of the tensors, but not their values.
 func (c Config) Build(decoder func(*Builder)) *Model {
 	b := &Builder{Config: c, layer: Outside,
 		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.TiedHead(),

@@ -60,7 +60,7 @@ type Pool struct {
 // machines.
 const NoSpin time.Duration = -1
 
-// ErrClosed is the value with which Run, Lead and the setters panic or fail after Close.
+// ErrClosed is the value with which Run, RunTolerant and Lead panic after Close.
 var ErrClosed = errors.New("the worker pool is closed")
 
 // Bits of Pool.pending above the number of workers that are in the run.

@@ -117,7 +117,7 @@ func (p *Predictor) Bytes(c *Config) map[int]int64 {
 	return out
 }
 
-// Cost estimates forwards under one configuration. It implements replay.Cost.
+// Cost estimates the duration of forwards under one configuration. It implements replay.Cost.
 type Cost struct {
 	of     *Predictor
 	phases [2]phase // prefill, decode

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandwich/plans"
@@ -32,7 +33,8 @@ const (
 
 // addDevice adds the placements of phases on a device that are not clearly slower than the cores:
 // both phases, and each of them alone if the plan for the device has other arithmetic than the
-// default plan. A device that cannot run the model is rejected.
+// default plan. They run before the arms of other partitions, which a small budget may not reach. A
+// device that cannot run the model is rejected.
 func addDevice(ctx context.Context, r *arms.Race, d Device) error {
 	on, err := r.Loader.OnDevice()
 	if err != nil {
@@ -61,8 +63,12 @@ func addDevice(ctx context.Context, r *arms.Race, d Device) error {
 	if on != r.Home && len(fast) > 1 { // else each phase is judged separately
 		list = append(list, fast[:1], fast[1:])
 	}
-	for _, phases := range list {
-		r.Arms = append(r.Arms, placed(r, on, d, phases...))
+	first := slices.IndexFunc(r.Arms, func(a *arms.Arm) bool { return a.On != r.Home })
+	if first < 0 {
+		first = len(r.Arms)
+	}
+	for i, phases := range list {
+		r.Arms = slices.Insert(r.Arms, first+i, placed(r, on, d, phases...))
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ func (o *Outcome) Pending() time.Duration { return max(0, o.Started-o.At) }
 // Latency returns the time from arrival to the last token.
 func (o *Outcome) Latency() time.Duration { return o.End - o.At }
 
-// Quantile returns quantile q of a time over the finished requests, or 0 without any.
+// Quantile returns quantile q of the times that of returns for the finished requests, or 0 if
+// there are none.
 func (r *Report) Quantile(q float64, of func(*Outcome) time.Duration) time.Duration {
 	return Quantile(r.times(of), q)
 }

@@ -12,8 +12,8 @@ type Product interface {
 	Grid(m, n int) [3]int
 }
 
-// For returns the kernel of the product that suits m rows, on a device with or without a matrix
-// unit. It sets Rows and Panels, to few different values, since each kernel must be compiled.
+// For returns the kernel that computes the product for m rows, on a device with or without a matrix
+// unit. It chooses Rows and Panels from a few values, so that few kernels have to be compiled.
 func (g GEMM) For(m int, matrixUnit bool) Product {
 	const (
 		few  = 8  // rows up to which RowGEMM keeps more loads in flight

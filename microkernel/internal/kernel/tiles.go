@@ -28,7 +28,8 @@ func NewTiles(s Spec) Tiles {
 // Plain reports whether RunPlain does what GEMM.Run of the target does.
 func (k *Tiles) Plain() bool { return k.plain }
 
-// RunPlain is GEMM.Run for kernels that need nothing but the arguments.
+// RunPlain implements GEMM.Run for kernels that need no state other than their arguments; see
+// Plain.
 func (k *Tiles) RunPlain(g *GemmArgs) {
 	panels := (g.N + qtype.PanelWidth - 1) / qtype.PanelWidth
 	t := k.Args(g, g.N-(panels-1)*qtype.PanelWidth)

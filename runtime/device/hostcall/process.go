@@ -182,7 +182,7 @@ func (p *Process) Err() error {
 	}
 }
 
-// Fail gives the process up for a reason, such as a reply that cannot be true, and kills the child.
+// Fail marks the process as lost for the given reason, such as an invalid reply, and kills it.
 func (p *Process) Fail(reason error) { p.lose(reason) }
 
 // PID returns the child's process id.

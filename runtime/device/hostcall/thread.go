@@ -162,7 +162,7 @@ func (p *Process) NewThread() (*Thread, error) {
 		}
 		return t, t.start()
 	}
-	return nil, fmt.Errorf("the driver process has its %d threads", maxThreads)
+	return nil, fmt.Errorf("the driver process already has the maximum of %d threads", maxThreads)
 }
 
 // Main returns the child's first thread.

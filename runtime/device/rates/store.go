@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/device"
 )
 
-// Store keeps the rates of the devices of this host in a host profile. It is not safe for
-// concurrent use; of two processes that measure at the same time the last one is kept.
+// Store keeps the rates of this host's devices in a host profile. It is not safe for concurrent
+// use. If two processes measure at the same time, the later save replaces the earlier one.
 type Store struct {
 	folder, build string
 	// live describes this host; tests replace it.

@@ -153,7 +153,8 @@ type encoderFields struct {
 // GemmaBidirectional is the family name of gemma3 with bidirectional attention.
 const GemmaBidirectional = "gemma3_text with use_bidirectional_attention"
 
-// Family returns the model_type, or a name for one of two families with the same model_type.
+// Family returns the model_type, except for bidirectional Gemma 3 models: they share the
+// model_type gemma3_text with others, so Family returns GemmaBidirectional for them.
 func (h *File) Family() string {
 	if h.ModelType == "gemma3_text" && string(h.UseBidirectional) == "true" {
 		return GemmaBidirectional

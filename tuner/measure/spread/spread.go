@@ -7,7 +7,7 @@ import (
 	"sandwich/plans/evidence"
 )
 
-// Spread is the median and the range of some samples.
+// Spread holds the median, the minimum, the maximum, and the 10th and 90th percentiles of samples.
 type Spread struct{ Median, Min, Max, P10, P90 float64 }
 
 // Summarize returns the spread of samples, zeros for none.

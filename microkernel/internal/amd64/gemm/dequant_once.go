@@ -52,9 +52,9 @@ func (s spec) validateDequantOnce() error {
 		return fmt.Errorf("form once exists for the path %s and dot product %s only", kernel.ComputeInt8Superblock,
 			kernel.VNNI)
 	case s.Prefetches():
-		return fmt.Errorf("form once has no software prefetch")
+		return fmt.Errorf("kernel form \"once\" does not support software prefetch")
 	case s.NR > cachePanels*qtype.PanelWidth:
-		return fmt.Errorf("form once has at most %d columns", cachePanels*qtype.PanelWidth)
+		return fmt.Errorf("kernel form \"once\" has at most %d columns", cachePanels*qtype.PanelWidth)
 	}
 	return nil
 }

@@ -104,7 +104,8 @@ func (s spec) validateSME() error {
 	case s.Compute == kernel.ComputeInt8:
 		return nil
 	case s.B.Quantized():
-		return fmt.Errorf("outer products of float32 are for weights without scales, or widened ones")
+		return fmt.Errorf("float32 outer products do not support quantized weights unless they are first " +
+			"converted to float32")
 	case s.MR > lanes || s.NR > smeTiles*lanes || s.KU != 16:
 		return fmt.Errorf("outer products have KU 16 and at most 16 rows and %d columns", smeTiles*16)
 	}

@@ -107,8 +107,9 @@ func Guard(f func() error, where func() string) (err error) {
 	return f()
 }
 
-// Refusal returns the *Error of a recovered panic, or nil if there was none. It panics again if a
-// limit of the Meter was exceeded, which ends the compilation.
+// Refusal returns the *Error that a panic carried, given the result of recover, or nil if there was
+// no panic. It panics again with any other value, and with an *Error that reports an exceeded
+// limit, because that ends the compilation.
 func Refusal(over any) *Error {
 	if over == nil {
 		return nil

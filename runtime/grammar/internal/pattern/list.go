@@ -134,7 +134,7 @@ func (l *lister) write(i int, text []byte) bool {
 	return true
 }
 
-// Shortest returns one of the shortest texts. ok is false if there is no text.
+// Shortest returns a shortest string of the set t. ok is false if the set is empty.
 func (b *Patterns) Shortest(path string, t Texts) (text string, ok bool, err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {

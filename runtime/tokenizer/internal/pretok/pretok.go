@@ -4,7 +4,7 @@ package pretok
 
 import "unicode/utf8"
 
-// PreTokenizer is the meaning of a value of tokenizer.ggml.pre.
+// PreTokenizer holds the settings that a value of tokenizer.ggml.pre selects.
 type PreTokenizer struct {
 	Split     Splitter
 	WholeWord bool // do not merge a word that is a token: merging cannot produce some of these

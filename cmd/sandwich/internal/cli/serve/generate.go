@@ -44,7 +44,7 @@ type generateFlags struct {
 	drafts    drafting.Options
 }
 
-// NewGenerate returns the verb generate.
+// NewGenerate returns the command "sandwich generate".
 func NewGenerate() *cobra.Command {
 	var f generateFlags
 	c := &cobra.Command{
