@@ -4,14 +4,17 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"time"
 )
 
+// gcPercent returns the heap growth that is set. debug.SetGCPercent would undo a change that a
+// cleanup makes at the same time.
 func gcPercent() int {
-	now := debug.SetGCPercent(100)
-	debug.SetGCPercent(now)
-	return now
+	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	return int(sample[0].Value.Uint64())
 }
 
 // TestFirstGC checks that repeated delays end at the first collection with the original percentage.
