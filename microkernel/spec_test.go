@@ -67,7 +67,7 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/f32/f32/1x16/ku1/load/pf100":           "prefetch distance 100",
 		"neon/f32/f32/7x16/ku4/lane":                   "37 vector registers and neon has 32",
 		"neon/f32/f32/1x16/ku2/lane":                   "multiple of 4",
-		"neon/f32/q8_0/8x16/ku32/outer":                "without scales",
+		"neon/f32/q8_0/8x16/ku32/outer":                "do not support quantized weights",
 		"neon/int8/q8_0/8x16/ku32/outer/sdot":          "dot product mopa",
 		"neon/int8/q8_0/8x16/ku32/lane/mopa":           "outer products",
 		"neon/int8/q8_0/16x32/ku32/outer/mopa":         "16 columns",
