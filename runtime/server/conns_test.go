@@ -74,6 +74,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			t.Fatalf("newcomer %d: status %d", i, code)
 		}
 		io.WriteString(newcomer, "GET /health HT") // no longer idle
+		time.Sleep(200 * time.Millisecond)         // until the server has read it
 		if !closed(next) {
 			t.Fatalf("newcomer %d: the connection that had to give way is open", i)
 		}
