@@ -259,6 +259,18 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 	}
 }
 
+// TestVerdictOfSlowerPhase checks that the verdict names the loss of an arm that wins by both phases
+// together and is slower in one.
+func TestVerdictOfSlowerPhase(t *testing.T) {
+	b, _ := racedPlan(t, []float64{0.5, 0.5, 0.5}, []float64{-0.2, -0.2, -0.2}, byTuned)
+	for _, want := range []string{"prefill 50 % faster than the default", "decode 20 % slower than the default (",
+		"the arm wins by both phases together"} {
+		if text := planreport.Verdict(b); !strings.Contains(text, want) {
+			t.Errorf("the verdict lacks %q: %s", want, text)
+		}
+	}
+}
+
 // TestArmsOfDifferentRoundsAreNotCompared checks that the explanation of arms without a common
 // round says so and gives no figure.
 func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
