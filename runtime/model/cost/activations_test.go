@@ -8,12 +8,13 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/synth"
 )
 
 // TestMoves counts what norms, rotations and the embedding of a small model move, whose rows are
 // of 256 values, and holds it against what its ops move one by one.
 func TestMoves(t *testing.T) {
-	c := small("llama")
+	c := synth.Small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
 	m, err := arch.Model(c)
 	if err != nil {

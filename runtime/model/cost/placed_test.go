@@ -12,12 +12,13 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
+	"sandwich/runtime/model/synth"
 )
 
 // m4 is the machine of SMEPilot figure 3 with a dense model of one type.
 func m4(t *testing.T, typ gguf.Type) *Placer {
 	t.Helper()
-	c := small("llama")
+	c := synth.Small("llama")
 	c.Hidden, c.FFN = 4096, 14336
 	p := planOf(t, c, typ, microkernel.ComputeF32)
 	host, err := profiles.Builtin("m4pro")
@@ -72,7 +73,7 @@ func TestSwitchesOfSMEPilot(t *testing.T) {
 // sequences that generate, with experts and windows too.
 func TestOpsAddUpToTheForward(t *testing.T) {
 	for _, family := range []string{"llama", "qwen3moe", "windowed", "qwen35"} {
-		c := small(family)
+		c := synth.Small(family)
 		p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
 		m, err := arch.Model(c)
 		if err != nil {
@@ -109,7 +110,7 @@ func TestOpsAddUpToTheForward(t *testing.T) {
 
 // TestRowsOfRows: activations are counted in bytes of their rows, whose buffers decide the cache.
 func TestRowsOfRows(t *testing.T) {
-	c := small("llama")
+	c := synth.Small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
 	m, err := arch.Model(c)
 	if err != nil {

@@ -78,7 +78,7 @@ func expect(t *testing.T, name string, got Task, flop, bytes float64) {
 // TestWork counts what one row and many do: every matrix in its own arithmetic, experts as far as
 // rows reach them, attention and routers in float32.
 func TestWork(t *testing.T) {
-	c := small("qwen3moe")
+	c := synth.Small("qwen3moe")
 	c.Experts = model.Experts{Count: 16, Used: 4, FFN: 256}
 	w := workOf(t, c, planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8))
 	const layers, attn, expert, head = 2, 2*256*256 + 2*64*256, 3 * 256 * 256, 600 * 256
@@ -96,7 +96,7 @@ func TestWork(t *testing.T) {
 
 // TestWorkOfWindows: a layer with a window multiplies and reads no more than it sees.
 func TestWorkOfWindows(t *testing.T) {
-	c := small("windowed")
+	c := synth.Small("windowed")
 	c.Layers = 4
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
 	w := workOf(t, c, p)
@@ -114,7 +114,7 @@ func TestWorkOfWindows(t *testing.T) {
 
 // TestWorkOfMixedTypes checks that matrices of different types count as their own type each.
 func TestWorkOfMixedTypes(t *testing.T) {
-	c := small("llama")
+	c := synth.Small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
 	for i := range p.Model.Weights {
 		if p.Model.Weights[i].Role == "down" {
