@@ -221,8 +221,8 @@ func haltingForward(t *testing.T, line *Sequence, tokens []int32, round int) (ha
 	}
 }
 
-// TestWhatIsWaitedFor: of a lost worker's chunk the team waits for few kinds of ops; those that a
-// forward is made of are taken back.
+// TestWhatIsWaitedFor checks that only few kinds of ops wait for the chunk of a worker that lost its
+// CPU. The other workers compute the chunks of all other kinds again.
 func TestWhatIsWaitedFor(t *testing.T) {
 	skipUnderRace(t)
 	testSync = tp.SyncA // a forward of ranks may halt behind every op, too
@@ -233,14 +233,30 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
+// checkWaits checks which ops wait for a worker that loses its CPU for a millisecond. On a busy
+// machine the leader may lose its own CPU for longer, so that the worker is back in time: the kinds
+// count if they appear in one of several runs.
 func checkWaits(t *testing.T, c *lostCase) {
+	const runs = 10
 	r := c.open(t, lostFile(t, c.arch))
 	defer r.Close()
+	want := []model.Kind{model.OpEmbed, model.OpGather}
+	var waited []model.Kind
+	for range runs {
+		if waited = kindsWaitedFor(t, r); t.Failed() || slices.Equal(waited, want) {
+			return
+		}
+	}
+	t.Errorf("kinds of ops that are waited for: %v, want %v", waited, want)
+}
+
+// kindsWaitedFor runs a prompt op by op and returns the kinds of ops of which no worker computed a
+// private copy.
+func kindsWaitedFor(t *testing.T, r *forward.Runner) (waited []model.Kind) {
 	apart := func() uint64 {
 		s := r.Pool().Stats()
 		return s.Total().Private
 	}
-	var waited []model.Kind
 	r.Lead(func(l *pool.Leader) {
 		line := NewSequence(r, l)
 		line.cache.Reserve(line.seq, lostChunk)
@@ -258,12 +274,10 @@ func checkWaits(t *testing.T, c *lostCase) {
 			}
 		}
 	})
-	if want := []model.Kind{model.OpEmbed, model.OpGather}; !slices.Equal(waited, want) {
-		t.Errorf("kinds of ops that are waited for: %v, want %v", waited, want)
-	}
+	return waited
 }
 
-// everyFew halts a forward behind every so many steps.
+// everyFew halts a forward after every so many steps.
 type everyFew int
 
 func (n everyFew) Passed(next int) bool { return next%int(n) == 0 }
