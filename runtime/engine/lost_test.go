@@ -221,8 +221,8 @@ func haltingForward(t *testing.T, line *Sequence, tokens []int32, round int) (ha
 	}
 }
 
-// TestWhatIsWaitedFor checks that only few kinds of ops wait for the chunk of a worker that lost its
-// CPU. The other workers compute the chunks of all other kinds again.
+// TestWhatIsWaitedFor checks that only few kinds of ops wait for the chunk of a worker that lost
+// its CPU. The other workers compute the chunks of all other kinds again.
 func TestWhatIsWaitedFor(t *testing.T) {
 	skipUnderRace(t)
 	testSync = tp.SyncA // a forward of ranks may halt behind every op, too

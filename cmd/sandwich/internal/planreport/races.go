@@ -128,8 +128,8 @@ func outcomeText(o evidence.Outcome, state bundle.State) string {
 			g.Rounds)
 	}
 	if !o.Kept && g.Median < 0 { // the winner is of another partition
-		return fmt.Sprintf("%s %.0f %% slower than the default (%s), noise %.0f %%; the arm wins by both phases together",
-			o.Phase, -100*g.Median, interval, 100*o.Noise)
+		return fmt.Sprintf("%s %.0f %% slower than the default (%s), noise %.0f %%; the arm wins by both phases "+
+			"together", o.Phase, -100*g.Median, interval, 100*o.Noise)
 	}
 	if !o.Kept && !g.Beats(o.Noise) {
 		return fmt.Sprintf("%s likely faster than the default, by %.0f %% (%s), noise %.0f %%", o.Phase, 100*g.Median,

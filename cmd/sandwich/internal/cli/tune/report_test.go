@@ -259,8 +259,8 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 	}
 }
 
-// TestVerdictOfSlowerPhase checks that the verdict names the loss of an arm that wins by both phases
-// together and is slower in one.
+// TestVerdictOfSlowerPhase checks that the verdict names the loss of an arm that wins by both
+// phases together and is slower in one.
 func TestVerdictOfSlowerPhase(t *testing.T) {
 	b, _ := racedPlan(t, []float64{0.5, 0.5, 0.5}, []float64{-0.2, -0.2, -0.2}, byTuned)
 	for _, want := range []string{"prefill 50 % faster than the default", "decode 20 % slower than the default (",
