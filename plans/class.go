@@ -5,6 +5,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // Class is a worker kind: workers on some PUs that run their own schedule tables (SMEPilot section
@@ -14,7 +15,7 @@ import (
 type Class struct {
 	Name string          `json:"name"` // as in Table.Class
 	ISA  microkernel.ISA `json:"isa"`  // for operations other than products, and the widest of the kernels
-	PUs  PUSet           `json:"pus"`
+	PUs  topotree.CPUSet `json:"pus"`
 	Kind string          `json:"kind,omitempty"` // core type of the topology; "": any
 	// An optional class does not reject hosts that lack its cores or instructions: its workers then
 	// run the main tables.
@@ -31,7 +32,7 @@ const maxClasses = 16
 type classDoc struct {
 	Name     string          `yaml:"name"`
 	ISA      microkernel.ISA `yaml:"isa"`
-	PUs      PUSet           `yaml:"pus"`
+	PUs      topotree.CPUSet `yaml:"pus"`
 	Kind     string          `yaml:"kind,omitempty"`
 	Optional bool            `yaml:"optional,omitempty"`
 }

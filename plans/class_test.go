@@ -60,8 +60,8 @@ func TestClassesRefused(t *testing.T) {
 	for want, spoil := range map[string]func(p *plans.Plan){
 		"is not 1 to 32 lower-case letters": func(p *plans.Plan) { p.Classes[0].Name = "Big" },
 		"the name is reserved for workers":  func(p *plans.Plan) { p.Classes[0].Name = "main" },
-		"has no PU":                         func(p *plans.Plan) { p.Classes[0].PUs = nil },
-		"which work in no phase":            func(p *plans.Plan) { p.Classes[0].PUs = plans.PUSet{77} },
+		"has no PU":                         func(p *plans.Plan) { p.Classes[0].PUs = topotree.CPUSet{} },
+		"which work in no phase":            func(p *plans.Plan) { p.Classes[0].PUs = topotree.NewCPUSet(77) },
 		"the classes cover all PUs":         func(p *plans.Plan) { p.Classes[0].PUs = p.PUs() },
 		"is listed twice":                   func(p *plans.Plan) { p.Classes = append(p.Classes, p.Classes[0]) },
 		"in each of 2 classes":              func(p *plans.Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
@@ -70,7 +70,7 @@ func TestClassesRefused(t *testing.T) {
 		"but the class has " +
 			"avx2": func(p *plans.Plan) { p.Prefill.Tables[len(p.Prefill.Tables)-1].Rules = wide(p) },
 		"is in the classes little and x": func(p *plans.Plan) {
-			p.Classes = append(p.Classes, plans.Class{"x", avx512, plans.PUSet{1}, "",
+			p.Classes = append(p.Classes, plans.Class{"x", avx512, topotree.NewCPUSet(1), "",
 				false})
 		},
 	} {
@@ -81,7 +81,7 @@ func TestClassesRefused(t *testing.T) {
 	}
 }
 
-func setWays(s *plans.Schedule, p *plans.Plan) { s.WaysM, s.WaysN = 1, len(p.Prefill.PUs) }
+func setWays(s *plans.Schedule, p *plans.Plan) { s.WaysM, s.WaysN = 1, p.Prefill.PUs.Count() }
 
 // wide is the main class's rules of the weight of the last table.
 func wide(p *plans.Plan) []plans.Rule {
@@ -120,10 +120,11 @@ func TestFitClasses(t *testing.T) {
 // tables are the main ones.
 func TestUseTrimsClasses(t *testing.T) {
 	for _, c := range []struct {
-		pus     plans.PUSet
+		pus     topotree.CPUSet
 		classes int
 		isa     string
-	}{{plans.PUSet{0, 1}, 1, "avx512"}, {plans.PUSet{0}, 0, "avx512"}, {plans.PUSet{1}, 0, "avx2"}} {
+	}{{topotree.NewCPUSet(0, 1), 1, "avx512"}, {topotree.NewCPUSet(0), 0, "avx512"}, {topotree.NewCPUSet(1), 0,
+		"avx2"}} {
 		p := plantest.Heterogeneous(t)
 		s, err := plans.NewService([]plans.Rank{{PUs: c.pus, NUMANode: -1}}, c.pus, c.pus)
 		if err != nil {

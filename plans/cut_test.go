@@ -14,6 +14,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/plans/internal/bundletest"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // randomShape is a model that may exist: any heads that share KV heads evenly, any widths that its
@@ -165,7 +166,7 @@ func TestRanksOfAPlan(t *testing.T) {
 	}
 	for want, change := range map[string]func(*plans.Plan){
 		"rank 1 (PUs 48-95) has no PU that works in decode": func(p *plans.Plan) {
-			p.Decode.PUs = slices.DeleteFunc(slices.Clone(p.Decode.PUs), func(pu int) bool { return pu/48 == 1 })
+			p.Decode.PUs = p.Decode.PUs.Minus(topotree.CPURange(48, 95))
 		},
 		"14 heads": func(p *plans.Plan) { p.Ranks = oneEach(15); onAll(p) },
 		"more than 16384 table shapes": func(p *plans.Plan) {
@@ -205,15 +206,15 @@ func TestRanksShareATable(t *testing.T) {
 // oneEach is n ranks of one PU.
 func oneEach(n int) (out []plans.Rank) {
 	for i := range n {
-		out = append(out, plans.Rank{PUs: plans.PUSet{i}, NUMANode: -1})
+		out = append(out, plans.Rank{PUs: topotree.NewCPUSet(i), NUMANode: -1})
 	}
 	return out
 }
 
 func onAll(p *plans.Plan) {
-	var all plans.PUSet
+	var all topotree.CPUSet
 	for _, r := range p.Ranks {
-		all = append(all, r.PUs...)
+		all = all.Union(r.PUs)
 	}
 	p.Prefill.PUs, p.Decode.PUs = all, all
 }

@@ -22,14 +22,13 @@ func (p *Plan) CheckHost(host *profiles.Profile) error {
 			return foreignHost("the plan %s has workers of class %s, but %s", p.Name, p.Classes[i], why)
 		}
 	}
-	allowed := host.Allowed().Slice()
-	if missing := p.PUs().missing(allowed); len(missing) > 0 {
-		return foreignHost("the plan %s uses the PUs %s, but this process may use only %s", p.Name, missing,
-			PUSet(allowed))
+	allowed := host.Allowed()
+	if missing := p.PUs().Minus(allowed); !missing.IsEmpty() {
+		return foreignHost("the plan %s uses the PUs %s, but this process may use only %s", p.Name, missing, allowed)
 	}
-	if q := host.QuotaPUs(); q > 0 && max(len(p.Prefill.PUs), len(p.Decode.PUs)) > q {
+	if q := host.QuotaPUs(); q > 0 && max(p.Prefill.PUs.Count(), p.Decode.PUs.Count()) > q {
 		return foreignHost("the plan %s uses %d PUs at once, but the CPU quota allows %d", p.Name,
-			max(len(p.Prefill.PUs), len(p.Decode.PUs)), q)
+			max(p.Prefill.PUs.Count(), p.Decode.PUs.Count()), q)
 	}
 	if err := p.checkDevice(host); err != nil {
 		return err
@@ -40,15 +39,15 @@ func (p *Plan) CheckHost(host *profiles.Profile) error {
 // checkNodes checks the memory node of each rank: the machine may lack it, or the cpuset may
 // exclude it.
 func (p *Plan) checkNodes(m *topotree.Machine) error {
-	var nodes PUSet
+	var nodes topotree.CPUSet
 	for _, n := range m.Memory {
 		if m.MayUse(n.ID) {
-			nodes = append(nodes, n.ID)
+			nodes = nodes.Union(topotree.NewCPUSet(n.ID))
 		}
 	}
 	for i, r := range p.Ranks {
 		switch {
-		case r.NUMANode < 0 || len(nodes) == 0 || m.MayUse(r.NUMANode):
+		case r.NUMANode < 0 || nodes.IsEmpty() || m.MayUse(r.NUMANode):
 		case m.Node(r.NUMANode) == nil:
 			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d, but this machine has "+
 				"the nodes %s", i, p.Name, r.NUMANode, nodes)

@@ -6,6 +6,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 )
 
 // Plan assigns PUs to phases and schedules to shapes. It holds no measured number, so that plans
@@ -36,8 +37,8 @@ type Plan struct {
 
 // Phase holds the PUs and schedules of prefill or decode, between which the runtime switches.
 type Phase struct {
-	PUs    PUSet   `yaml:"pus" json:"pus"`       // active PUs
-	Tables []Table `yaml:"tables" json:"tables"` // by class, the main one first, then by key
+	PUs    topotree.CPUSet `yaml:"pus" json:"pus"`       // active PUs
+	Tables []Table         `yaml:"tables" json:"tables"` // by class, the main one first, then by key
 }
 
 // Table returns the main class's table of weight k, and whether there is one.
@@ -118,12 +119,8 @@ func (p *Plan) Kernels() []microkernel.Spec {
 	return specs
 }
 
-// PUs returns the sorted union of the PUs of both phases.
-func (p *Plan) PUs() PUSet {
-	all := append(slices.Clone(p.Prefill.PUs), p.Decode.PUs...)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
+// PUs returns the PUs that work in at least one phase.
+func (p *Plan) PUs() topotree.CPUSet { return p.Prefill.PUs.Union(p.Decode.PUs) }
 
 // planDoc is plan.yaml with its reserved fields.
 type planDoc struct {

@@ -12,11 +12,25 @@ import (
 // ClassOf returns the name of the class of a PU, "" for the main class.
 func (p *Plan) ClassOf(pu int) string {
 	for i := range p.Classes {
-		if slices.Contains(p.Classes[i].PUs, pu) {
+		if p.Classes[i].PUs.Contains(pu) {
 			return p.Classes[i].Name
 		}
 	}
 	return ""
+}
+
+// OfClass returns the PUs of a set whose workers belong to a class; "" is the main class.
+func (p *Plan) OfClass(class string, pus topotree.CPUSet) topotree.CPUSet {
+	if class == "" {
+		for i := range p.Classes {
+			pus = pus.Minus(p.Classes[i].PUs)
+		}
+		return pus
+	}
+	if c := p.class(class); c != nil {
+		return pus.Intersect(c.PUs)
+	}
+	return topotree.CPUSet{}
 }
 
 // class returns the class with a name, or nil.
@@ -32,18 +46,10 @@ func (p *Plan) class(name string) *Class {
 // Threads returns the PUs of the workers in the order of the worker indexes. PUs that work in both
 // phases come first, so that worker 0, whose thread runs the engine's loop, takes part in both
 // phases where they overlap.
-func (p *Plan) Threads() (pus []int) {
-	for _, pu := range p.Decode.PUs {
-		if slices.Contains(p.Prefill.PUs, pu) {
-			pus = append(pus, pu)
-		}
-	}
-	for _, pu := range slices.Concat(p.Decode.PUs, p.Prefill.PUs) {
-		if !slices.Contains(pus, pu) {
-			pus = append(pus, pu)
-		}
-	}
-	return pus
+func (p *Plan) Threads() []int {
+	decode, prefill := p.Decode.PUs, p.Prefill.PUs
+	return slices.Concat(decode.Intersect(prefill).Slice(), decode.Minus(prefill).Slice(),
+		prefill.Minus(decode).Slice())
 }
 
 // checkClasses checks that classes have distinct names, disjoint PUs and at least one worker each,
@@ -63,25 +69,22 @@ func (p *Plan) checkClasses() error {
 			return fmt.Errorf("class %s: the name is reserved for workers without a class", c.Name)
 		case p.class(c.Name) != &p.Classes[i]:
 			return fmt.Errorf("class %s is listed twice", c.Name)
-		case len(c.PUs) == 0:
+		case c.PUs.IsEmpty():
 			return fmt.Errorf("class %s has no PU", c.Name)
 		case len(c.Kind) > 128:
 			return fmt.Errorf("class %s: kind has %d characters, more than 128", c.Name, len(c.Kind))
 		}
-		if err := c.PUs.check(); err != nil {
-			return fmt.Errorf("class %s: %w", c.Name, err)
-		}
-		if extra := c.PUs.missing(all); len(extra) > 0 {
+		if extra := c.PUs.Minus(all); !extra.IsEmpty() {
 			return fmt.Errorf("class %s is on the PUs %s, which work in no phase", c.Name, extra)
 		}
-		for _, pu := range c.PUs {
+		for pu := range c.PUs.All() {
 			if of, ok := taken[pu]; ok {
 				return fmt.Errorf("PU %d is in the classes %s and %s", pu, of, c.Name)
 			}
 			taken[pu] = c.Name
 		}
 	}
-	if len(taken) == len(all) {
+	if len(taken) == all.Count() {
 		return fmt.Errorf("the classes cover all PUs: remove one class and make its tables the main ones")
 	}
 	return nil
@@ -168,12 +171,12 @@ func (p *Plan) trimClasses() {
 	}
 	all := p.PUs()
 	classes := slices.Clone(p.Classes)
-	left := len(all)
+	left := all.Count()
 	for i := range classes {
 		classes[i].PUs = classes[i].PUs.Intersect(all)
-		left -= len(classes[i].PUs)
+		left -= classes[i].PUs.Count()
 	}
-	classes = slices.DeleteFunc(classes, func(c Class) bool { return len(c.PUs) == 0 })
+	classes = slices.DeleteFunc(classes, func(c Class) bool { return c.PUs.IsEmpty() })
 	main := ""
 	if left == 0 {
 		main, classes = classes[0].Name, classes[1:]
@@ -227,7 +230,7 @@ func (c *Class) Lacks(features microkernel.Features, m *topotree.Machine) string
 		return ""
 	}
 	for _, t := range m.CoreTypes {
-		if t.Name == c.Kind && len(c.PUs.missing(t.CPUs.Slice())) == 0 {
+		if t.Name == c.Kind && c.PUs.In(t.CPUs) {
 			return ""
 		}
 	}

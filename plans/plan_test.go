@@ -9,6 +9,7 @@ import (
 	"sandwich/plans/internal/hosttest"
 	"sandwich/plans/internal/plantest"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 func TestLookup(t *testing.T) {
@@ -36,14 +37,12 @@ func TestLookup(t *testing.T) {
 func TestValidateNames(t *testing.T) {
 	h := hosttest.Cores(t, 2, "avx2", "avx512")
 	for want, change := range map[string]func(*plans.Plan){
-		"MR 40":         func(p *plans.Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.MR = 40 },
-		"bm is 0":       func(p *plans.Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BM = 0 },
-		"bn is -64":     func(p *plans.Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BN = -64 },
-		"bk is 7":       func(p *plans.Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = 7 },
-		"bk is -32":     func(p *plans.Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = -32 },
-		"PU 1000000000": func(p *plans.Plan) { p.Ranks[0].PUs = plans.PUSet{0, 1e9} },
-		"PU -1":         func(p *plans.Plan) { p.Prefill.PUs = plans.PUSet{-1} },
-		"belong to no":  func(p *plans.Plan) { p.Decode.PUs = plans.PUSet{5} },
+		"MR 40":        func(p *plans.Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.MR = 40 },
+		"bm is 0":      func(p *plans.Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BM = 0 },
+		"bn is -64":    func(p *plans.Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BN = -64 },
+		"bk is 7":      func(p *plans.Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = 7 },
+		"bk is -32":    func(p *plans.Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = -32 },
+		"belong to no": func(p *plans.Plan) { p.Decode.PUs = topotree.NewCPUSet(5) },
 		"ways 3x1": func(p *plans.Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 3, 1
 		},
@@ -104,6 +103,27 @@ func TestScheduleText(t *testing.T) {
 					t.Fatalf("%s reads back as %+v, %v", s, got.Rules, err)
 				}
 			}
+		}
+	}
+}
+
+// TestPUsOfFiles checks that lists of PUs which no set can hold are refused when a plan is decoded.
+func TestPUsOfFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"pus: 0-3,8": "", "pus: 8,0-3": "", "pus: 0,1000000000": "CPU 1000000000 is beyond the limit",
+		"pus: -1": "is not a CPU number", "pus: 3-1": "is descending", "pus: [0, 1]": "",
+	} {
+		var r plans.Rank
+		err := profiles.DecodeYAML([]byte(text+"\nnuma_node: 0\n"), &r)
+		switch {
+		case text == "pus: [0, 1]":
+			if err == nil {
+				t.Errorf("%s is read as %s", text, r.PUs)
+			}
+		case want == "" && (err != nil || r.PUs.String() != "0-3,8"):
+			t.Errorf("%s is read as %s, %v", text, r.PUs, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }

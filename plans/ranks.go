@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/topotree"
 )
 
 // Shares returns the part of the model that each rank holds. A rank with more PUs holds more.
 func (p *Plan) Shares() ([]Share, error) {
 	weights := make([]int, len(p.Ranks))
 	for i, r := range p.Ranks {
-		weights[i] = len(r.PUs)
+		weights[i] = r.PUs.Count()
 	}
 	return p.Model.Cut(weights)
 }
@@ -35,7 +36,7 @@ type TableShape struct {
 }
 
 // TableShapes returns the tables that each phase needs for a set of active PUs, in their order.
-func (p *Plan) TableShapes(active PUSet) ([]TableShape, error) {
+func (p *Plan) TableShapes(active topotree.CPUSet) ([]TableShape, error) {
 	shares, err := p.Shares()
 	if err != nil {
 		return nil, err
@@ -97,13 +98,13 @@ func (p *Plan) computeOf(c tableShape) (path microkernel.Compute, err error) {
 
 // threads returns the possible numbers of workers of a product of a table shape in a phase: those
 // of each rank that holds it, and all if they compute it together.
-func (p *Plan) threads(c tableShape, active PUSet) []int {
+func (p *Plan) threads(c tableShape, active topotree.CPUSet) []int {
 	var out []int
 	if c.together {
-		out = append(out, len(active))
+		out = append(out, active.Count())
 	}
 	for _, r := range c.ranks {
-		out = append(out, len(p.Ranks[r].PUs.Intersect(active)))
+		out = append(out, p.Ranks[r].PUs.Intersect(active).Count())
 	}
 	return out
 }

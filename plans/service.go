@@ -2,26 +2,26 @@ package plans
 
 import (
 	"fmt"
-	"slices"
 
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 )
 
 // ServiceConfig is the service configuration of Sandwich section 5: tensor-parallel ranks and the
 // PUs of each phase. NewService makes one.
 type ServiceConfig struct {
 	Ranks                 []Rank
-	PrefillPUs, DecodePUs PUSet
+	PrefillPUs, DecodePUs topotree.CPUSet
 }
 
 // Rank is a group of threads bound to PUs and to the memory of one NUMA node.
 type Rank struct {
-	PUs      PUSet `yaml:"pus" json:"pus"`
-	NUMANode int   `yaml:"numa_node" json:"numa_node"` // -1: the machine has no nodes, or memory is not bound
+	PUs      topotree.CPUSet `yaml:"pus" json:"pus"`
+	NUMANode int             `yaml:"numa_node" json:"numa_node"` // -1: the machine has no nodes, or memory is not bound
 }
 
 // NewService returns a service configuration, or an error if it is invalid.
-func NewService(ranks []Rank, prefill, decode PUSet) (ServiceConfig, error) {
+func NewService(ranks []Rank, prefill, decode topotree.CPUSet) (ServiceConfig, error) {
 	s := ServiceConfig{Ranks: ranks, PrefillPUs: prefill, DecodePUs: decode}
 	return s, s.check()
 }
@@ -31,7 +31,7 @@ func (s ServiceConfig) TP() int { return len(s.Ranks) }
 
 type namedPUs struct {
 	name string
-	pus  PUSet
+	pus  topotree.CPUSet
 }
 
 func (s *ServiceConfig) phases() [2]namedPUs {
@@ -42,25 +42,21 @@ func (s *ServiceConfig) check() error {
 	if len(s.Ranks) < 1 || len(s.Ranks) > maxRanks {
 		return fmt.Errorf("service has %d ranks, not 1..%d", len(s.Ranks), maxRanks)
 	}
-	var all PUSet
+	var all topotree.CPUSet
 	for i, r := range s.Ranks {
 		if err := r.check(); err != nil {
 			return fmt.Errorf("rank %d %w", i, err)
 		}
-		all = append(all, r.PUs...)
-	}
-	slices.Sort(all)
-	if err := all.check(); err != nil {
-		return fmt.Errorf("ranks share a PU: %w", err)
+		if shared := r.PUs.Intersect(all); !shared.IsEmpty() {
+			return fmt.Errorf("ranks share a PU: rank %d has %s, which an earlier rank has", i, shared)
+		}
+		all = all.Union(r.PUs)
 	}
 	for _, ph := range s.phases() {
-		if err := ph.pus.check(); err != nil {
-			return fmt.Errorf("service: %s: %w", ph.name, err)
-		}
-		if len(ph.pus) == 0 {
+		if ph.pus.IsEmpty() {
 			return fmt.Errorf("service: %s has no PUs", ph.name)
 		}
-		if extra := ph.pus.missing(all); len(extra) > 0 {
+		if extra := ph.pus.Minus(all); !extra.IsEmpty() {
 			return fmt.Errorf("service: %s uses the PUs %s, which belong to no rank", ph.name, extra)
 		}
 	}
@@ -68,10 +64,7 @@ func (s *ServiceConfig) check() error {
 }
 
 func (r Rank) check() error {
-	if err := r.PUs.check(); err != nil {
-		return fmt.Errorf("has invalid PUs: %w", err)
-	}
-	if len(r.PUs) == 0 {
+	if r.PUs.IsEmpty() {
 		return fmt.Errorf("has no PU")
 	}
 	if r.NUMANode < -1 || r.NUMANode > maxNode {
@@ -85,7 +78,7 @@ func (r Rank) check() error {
 func (s *ServiceConfig) checkWork() error {
 	for i, r := range s.Ranks {
 		for _, ph := range s.phases() {
-			if len(r.PUs.Intersect(ph.pus)) == 0 {
+			if r.PUs.Intersect(ph.pus).IsEmpty() {
 				return fmt.Errorf("service: rank %d (PUs %s) has no PU that works in %s (PUs %s), "+
 					"but no other rank holds its part of the weights", i, r.PUs, ph.name, ph.pus)
 			}

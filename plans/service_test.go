@@ -8,27 +8,29 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sandwich/topotree"
 )
 
 func TestNewServiceChecks(t *testing.T) {
-	two := []Rank{{PUSet{0, 1}, 0}, {PUSet{2, 3}, 1}}
-	s, err := NewService(two, PUSet{0, 1, 2, 3}, PUSet{0, 2})
+	set, none := topotree.NewCPUSet, topotree.CPUSet{}
+	two := []Rank{{set(0, 1), 0}, {set(2, 3), 1}}
+	s, err := NewService(two, set(0, 1, 2, 3), set(0, 2))
 	if err != nil || s.TP() != 2 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	for want, c := range map[string]struct {
 		ranks           []Rank
-		prefill, decode PUSet
+		prefill, decode topotree.CPUSet
 	}{
-		"0 ranks":                   {nil, PUSet{0}, PUSet{0}},
-		"ranks share a PU":          {[]Rank{{PUSet{0, 1}, 0}, {PUSet{1, 2}, 0}}, PUSet{0, 2}, PUSet{0, 2}},
-		"rank 1 has no PU":          {[]Rank{{PUSet{0}, 0}, {nil, 0}}, PUSet{0}, PUSet{0}},
-		"rank 0 has invalid PUs":    {[]Rank{{PUSet{1, 0}, 0}}, PUSet{0}, PUSet{0}},
-		"NUMA node -2":              {[]Rank{{PUSet{0}, -2}}, PUSet{0}, PUSet{0}},
-		"NUMA node 65537":           {[]Rank{{PUSet{0}, 65537}}, PUSet{0}, PUSet{0}},
-		"prefill has no PUs":        {two, nil, PUSet{0, 2}},
-		"decode uses the PUs 9":     {two, PUSet{0, 2}, PUSet{0, 2, 9}},
-		"has no PU that works in d": {two, PUSet{0, 2}, PUSet{0, 1}},
+		"0 ranks":                   {nil, set(0), set(0)},
+		"ranks share a PU":          {[]Rank{{set(0, 1), 0}, {set(1, 2), 0}}, set(0, 2), set(0, 2)},
+		"rank 1 has no PU":          {[]Rank{{set(0), 0}, {none, 0}}, set(0), set(0)},
+		"NUMA node -2":              {[]Rank{{set(0), -2}}, set(0), set(0)},
+		"NUMA node 65537":           {[]Rank{{set(0), 65537}}, set(0), set(0)},
+		"prefill has no PUs":        {two, none, set(0, 2)},
+		"decode uses the PUs 9":     {two, set(0, 2), set(0, 2, 9)},
+		"has no PU that works in d": {two, set(0, 2), set(0, 1)},
 	} {
 		if _, err := NewService(c.ranks, c.prefill, c.decode); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want a refusal that names %q, got %v", want, err)

@@ -115,7 +115,7 @@ func (p *Plan) checkAttention() error {
 	if err := p.Attention.Reads(p.KV); err != nil {
 		return err
 	}
-	for _, pu := range p.PUs() {
+	for pu := range p.PUs().All() {
 		if isa := p.ISAAt(pu); !p.Attention.On(isa, p.Attention.Needs()) {
 			return fmt.Errorf("attention by %s: kernels of %s, which PU %d runs, have no such dot product", p.Attention,
 				isa, pu)

@@ -54,30 +54,29 @@ func firstOfCores(ranked []rankedPU) int {
 	return n
 }
 
-// PickPUs returns sorted PUs for n workers (0: one per core): the best ones if they are idle, else
+// PickPUs returns PUs for n workers (0: one per core): the best ones if they are idle, else
 // idle ones that are close to each other in the tree, else those with the least load.
-func (p *Profile) PickPUs(n int, load PULoad) []int {
+func (p *Profile) PickPUs(n int, load PULoad) topotree.CPUSet {
 	n, candidates := p.candidates(n)
 	levels := p.levels(load)
 	first := candidates[:min(n, len(candidates))]
 	if !slices.ContainsFunc(first, func(c rankedPU) bool { return levels[c.pu] > 0 }) {
-		return sortedPUs(first)
+		return setOf(first)
 	}
 	slices.SortStableFunc(candidates, func(a, b rankedPU) int { return cmp.Compare(levels[a.pu], levels[b.pu]) })
 	if idle := p.closestIdle(candidates, levels, n); idle != nil {
 		candidates = idle
 	}
-	return sortedPUs(candidates[:min(n, len(candidates))])
+	return setOf(candidates[:min(n, len(candidates))])
 }
 
-// sortedPUs returns the sorted indexes of ranked PUs.
-func sortedPUs(ranked []rankedPU) []int {
-	out := make([]int, len(ranked))
+// setOf returns the set of ranked PUs.
+func setOf(ranked []rankedPU) topotree.CPUSet {
+	pus := make([]int, len(ranked))
 	for i, r := range ranked {
-		out[i] = r.pu
+		pus[i] = r.pu
 	}
-	slices.Sort(out)
-	return out
+	return topotree.NewCPUSet(pus...)
 }
 
 // ByLoad returns PUs sorted by load. PUs with similar load keep their order.

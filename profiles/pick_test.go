@@ -47,7 +47,7 @@ func TestPickPUs(t *testing.T) {
 		{"no part has room", nodes, 0, 15, PULoad{3: 1}, []int{0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
 		{"the busy PU is not among the first", nodes, 0, 4, PULoad{9: 1}, []int{0, 1, 2, 3}},
 	} {
-		if got := machineOf(t, c.machine, c.quota).PickPUs(c.n, c.load); !slices.Equal(got, c.want) {
+		if got := machineOf(t, c.machine, c.quota).PickPUs(c.n, c.load); !slices.Equal(got.Slice(), c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -62,19 +62,19 @@ func TestPickPUsOfIdleMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		cores := p.CorePUs()
-		if got := p.PickPUs(0, nil); !slices.Equal(got, cores) {
+		if got := p.PickPUs(0, nil); !got.Equal(cores) {
 			t.Errorf("%s: one worker a core is on %v, want %v", name, got, cores)
 		}
-		for n := 1; n <= len(cores); n++ {
+		for n := 1; n <= cores.Count(); n++ {
 			first := p.FirstPUs(n)
 			load := PULoad{}
-			for _, pu := range cores {
-				if !slices.Contains(first, pu) {
+			for pu := range cores.All() {
+				if !first.Contains(pu) {
 					load[pu] = 1
 				}
 			}
 			for _, l := range []PULoad{nil, load} {
-				if got := p.PickPUs(n, l); !slices.Equal(got, first) {
+				if got := p.PickPUs(n, l); !got.Equal(first) {
 					t.Fatalf("%s: %d workers are on %v, want %v", name, n, got, first)
 				}
 			}
@@ -135,7 +135,7 @@ func TestSparePU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fast := hybrid.FirstPUs(4)
+	fast := hybrid.FirstPUs(4).Slice()
 	if got, ok := hybrid.SparePU(fast[0], fast, hybrid.Allowed().Slice(), nil); ok {
 		t.Errorf("a worker of a fast core moves to PU %d, which is of another kind", got)
 	}

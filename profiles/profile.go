@@ -188,14 +188,14 @@ func (p *Profile) Allowed() topotree.CPUSet { return p.Machine.Allowed }
 // QuotaPUs returns the number of PUs that the CPU quota allows, 0 without a quota.
 func (p *Profile) QuotaPUs() int { return p.Machine.QuotaPUs() }
 
-// UsablePUs returns the allowed PUs within the quota, sorted. It prefers one PU per core and fast
+// UsablePUs returns the allowed PUs within the quota. It prefers one PU per core and fast
 // cores, and uses SMT siblings only if the quota permits more PUs than cores. An untuned plan may
 // use other PUs if the quota leaves a choice (PickPUs).
-func (p *Profile) UsablePUs() []int { return p.FirstPUs(0) }
+func (p *Profile) UsablePUs() topotree.CPUSet { return p.FirstPUs(0) }
 
 // CorePUs returns the PUs of UsablePUs with one PU per core. SMT siblings share the multipliers, so
 // dense arithmetic gains little from a second thread.
-func (p *Profile) CorePUs() []int {
+func (p *Profile) CorePUs() topotree.CPUSet {
 	ranked := p.rankedPUs()
 	return p.cut(ranked[:firstOfCores(ranked)], 0)
 }
@@ -214,10 +214,10 @@ func (p *Profile) RankedPUs() []int {
 }
 
 // FirstPUs returns the best n usable PUs, sorted; all of them if n <= 0 or n is too large.
-func (p *Profile) FirstPUs(n int) []int { return p.cut(p.rankedPUs(), n) }
+func (p *Profile) FirstPUs(n int) topotree.CPUSet { return p.cut(p.rankedPUs(), n) }
 
-// cut returns at most n of the ranked PUs within the quota, sorted.
-func (p *Profile) cut(ranked []rankedPU, n int) []int {
+// cut returns at most n of the ranked PUs within the quota.
+func (p *Profile) cut(ranked []rankedPU, n int) topotree.CPUSet {
 	keep := len(ranked)
 	if q := p.QuotaPUs(); q > 0 {
 		keep = min(keep, q)
@@ -225,7 +225,7 @@ func (p *Profile) cut(ranked []rankedPU, n int) []int {
 	if n > 0 {
 		keep = min(keep, n)
 	}
-	return sortedPUs(ranked[:keep])
+	return setOf(ranked[:keep])
 }
 
 // rankedPU is an allowed PU with the properties by which it is ranked.

@@ -61,13 +61,13 @@ func TestUsablePUs(t *testing.T) {
 		}, []int{0, 2, 3}, []int{0, 2, 3}, []int{0, 2, 3}},
 	} {
 		p := twoBySMT(t, c.change)
-		if got := p.UsablePUs(); !slices.Equal(got, c.usable) {
+		if got := p.UsablePUs(); !slices.Equal(got.Slice(), c.usable) {
 			t.Errorf("%s: usable %v, want %v", c.name, got, c.usable)
 		}
-		if got := p.CorePUs(); !slices.Equal(got, c.cores) {
+		if got := p.CorePUs(); !slices.Equal(got.Slice(), c.cores) {
 			t.Errorf("%s: cores %v, want %v", c.name, got, c.cores)
 		}
-		if got := p.FirstPUs(3); !slices.Equal(got, c.first3) {
+		if got := p.FirstPUs(3); !slices.Equal(got.Slice(), c.first3) {
 			t.Errorf("%s: first three %v, want %v", c.name, got, c.first3)
 		}
 	}
@@ -100,7 +100,7 @@ func TestProfileRoundTrip(t *testing.T) {
 	if string(first) != string(second) {
 		t.Errorf("reading and writing changed the file:\n%s\n%s", first, second)
 	}
-	if p.Fingerprint() != q.Fingerprint() || !slices.Equal(p.UsablePUs(), q.UsablePUs()) || Digest(p) != Digest(q) {
+	if p.Fingerprint() != q.Fingerprint() || !p.UsablePUs().Equal(q.UsablePUs()) || Digest(p) != Digest(q) {
 		t.Error("reading and writing changed the profile")
 	}
 	if q.Features() != microkernel.HasAVX2|microkernel.HasAVX512|microkernel.HasVNNI {
@@ -179,7 +179,7 @@ func TestLiveProfile(t *testing.T) {
 	if q.Fingerprint() != p.Fingerprint() {
 		t.Error("the live profile changes when it is written and read")
 	}
-	if len(p.UsablePUs()) == 0 {
+	if p.UsablePUs().IsEmpty() {
 		t.Error("no usable PU")
 	}
 }

@@ -168,7 +168,7 @@ func (m *Machine) First(n int) topotree.CPUSet {
 	if m.profile.Machine == nil {
 		return topotree.CPURange(0, n-1)
 	}
-	return topotree.NewCPUSet(m.profile.FirstPUs(n)...)
+	return m.profile.FirstPUs(n)
 }
 
 // coreOf returns the lowest PU of a PU's core, which identifies the core.

@@ -66,7 +66,7 @@ func TestMixedCeilingIsNoUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pus := cpus(p.FirstPUs(8)...)
+	pus := p.FirstPUs(8)
 	r, err := NewMachine(p).Ceiling(pus, Path{"neon", "f16"})
 	if err != nil || len(r.Targets) != 2 || r.Mixed != 4.27e12 {
 		t.Fatalf("%+v, %v", r, err)

@@ -79,9 +79,7 @@ func (t *tuning) service(won finals.Result) (plans.ServiceConfig, error) {
 		// the weights are divided for these ranks regardless of the active PUs
 		return plans.NewService(ranks, prefill, decode)
 	}
-	all := slices.Concat(prefill, decode)
-	slices.Sort(all)
-	ranks, err := heuristic.MakeRanks(t.o.Subject.Profile, slices.Compact(all), 1)
+	ranks, err := heuristic.MakeRanks(t.o.Subject.Profile, prefill.Union(decode), 1)
 	if err != nil {
 		return plans.ServiceConfig{}, err
 	}

@@ -2,7 +2,6 @@ package tuner
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +31,7 @@ func TestTunePooled(t *testing.T) {
 	if err := check.Bundle(b, o.Subject.Profile, &shape); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(b.Plan.Decode.PUs, b.Plan.Prefill.PUs) || len(b.Plan.Decode.Tables) == 0 || !summary.Of(b).Pooled {
+	if !b.Plan.Decode.PUs.Equal(b.Plan.Prefill.PUs) || len(b.Plan.Decode.Tables) == 0 || !summary.Of(b).Pooled {
 		t.Errorf("prefill on PUs %s, decode on %s with %d tables", b.Plan.Prefill.PUs, b.Plan.Decode.PUs,
 			len(b.Plan.Decode.Tables))
 	}
@@ -50,7 +49,7 @@ func TestTunePooled(t *testing.T) {
 		t.Error("nothing was searched")
 	}
 	for _, r := range b.Evidence.Trace.Candidates {
-		if r.DecodeRate != 0 || r.PrefillRate <= 0 || !slices.Equal(r.PrefillPUs, r.DecodePUs) {
+		if r.DecodeRate != 0 || r.PrefillRate <= 0 || !r.PrefillPUs.Equal(r.DecodePUs) {
 			t.Errorf("simulated %+v", r)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
-	"sandwich/topotree"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/finals"
 	"sandwich/tuner/partition"
@@ -40,16 +39,16 @@ func begin(t *testing.T, o Options, ranked *ranking.Ranking) *tuning {
 func TestRaceRanks(t *testing.T) {
 	o := tiny(t)
 	cores := o.Subject.Profile.CorePUs()
-	if len(cores) < 2 {
+	if cores.Count() < 2 {
 		t.Skip("needs two PUs; allow this process another one")
 	}
 	ranks, err := heuristic.MakeRanks(o.Subject.Profile, cores, 2)
 	if err != nil {
 		t.Skipf("the PUs of this machine cannot be divided into two ranks: %v", err)
 	}
-	c := &candidates.Config{Prefill: topotree.NewCPUSet(cores...), Decode: topotree.NewCPUSet(cores...)}
+	c := &candidates.Config{Prefill: cores, Decode: cores}
 	for _, r := range ranks {
-		c.Ranks = append(c.Ranks, candidates.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
+		c.Ranks = append(c.Ranks, candidates.Rank{PUs: r.PUs})
 	}
 	raceRanks := func(resume bool) ([]*partition.Partition, []evidence.Arm, *run.Run) {
 		o.Run.Budget, o.Run.Resume = time.Minute-1, resume // the budget ends long before; no anchors are measured
@@ -84,7 +83,7 @@ func TestRaceRanks(t *testing.T) {
 func TestTuneTwoPartitions(t *testing.T) {
 	o := tiny(t)
 	cores := o.Subject.Profile.CorePUs()
-	if len(cores) < 2 {
+	if cores.Count() < 2 {
 		t.Skip("needs two PUs; allow this process another one")
 	}
 	o.Run.Budget = 6 * time.Second

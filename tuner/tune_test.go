@@ -154,7 +154,7 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 func TestTuneForRanks(t *testing.T) {
 	o := tiny(t)
 	o.Subject.Plan.TP = 2
-	if len(o.Subject.Profile.CorePUs()) < 2 {
+	if o.Subject.Profile.CorePUs().Count() < 2 {
 		t.Skip("needs two PUs; allow this process another one")
 	}
 	b, err := Tune(context.Background(), o)

@@ -208,13 +208,13 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 		}
 	}
 	for i, table := range base.Decode.Tables {
-		for _, part := range unevenParts(len(base.Decode.PUs)) {
+		for _, part := range unevenParts(base.Decode.PUs.Count()) {
 			change := func(p *plans.Plan) { uneven(&p.Decode.Tables[i], part, false) }
 			add(oneTable, fmt.Sprint(table.WeightKey), false, change, "decode's %s in slices of %.3f", table.WeightKey,
 				part)
 		}
 	}
-	for _, part := range unevenParts(len(base.Prefill.PUs)) {
+	for _, part := range unevenParts(base.Prefill.PUs.Count()) {
 		add(onePhase, "all", true, func(p *plans.Plan) {
 			for i := range p.Prefill.Tables {
 				uneven(&p.Prefill.Tables[i], part, true)
@@ -223,7 +223,7 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 	}
 	some := bySize(base.Prefill.Tables)
 	for n := 1; n < len(some); n++ {
-		for _, part := range unevenParts(len(base.Prefill.PUs)) {
+		for _, part := range unevenParts(base.Prefill.PUs.Count()) {
 			add(onePhase, fmt.Sprint(n), true, func(p *plans.Plan) {
 				for _, i := range some[:n] {
 					uneven(&p.Prefill.Tables[i], part, true)

@@ -225,7 +225,7 @@ func (p *proof) run(t *testing.T, what string) bool {
 		r.Damage, r.Kind, b = e.Damage, e.Kind, *p.list[i].plan
 		b.Name += " damaged"
 	case runDrift, runTwo:
-		defer disturb(t, p.base.Decode.PUs[0], what)()
+		defer disturb(t, p.base.Decode.PUs.First(), what)()
 	}
 	left, right := a, &b
 	if what == runImproved {

@@ -20,6 +20,7 @@ import (
 	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // makeVariant writes another plan made from one: variant FROM TO [NAME=VALUE]... with name, cpu
@@ -48,7 +49,7 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 		case "decode":
 			var n int // so many of the plan's PUs
 			n, err = strconv.Atoi(value)
-			b.Plan.Decode.PUs = b.Plan.Decode.PUs[:min(n, len(b.Plan.Decode.PUs))]
+			b.Plan.Decode.PUs = topotree.NewCPUSet(b.Plan.Decode.PUs.Slice()[:min(n, b.Plan.Decode.PUs.Count())]...)
 		case "place": // DEVICE/PHASE, DEVICE/PHASE/optional
 			parts := strings.Split(value, "/")
 			b.Plan.Placement = append(b.Plan.Placement, plans.Placement{Device: parts[0], Phase: parts[1],
@@ -94,7 +95,7 @@ func conditions(name string) (bool, error) {
 	}
 	switch name {
 	case "several-pus":
-		return len(host.UsablePUs()) > 1, nil
+		return host.UsablePUs().Count() > 1, nil
 	case "spare-isa":
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)

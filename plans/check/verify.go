@@ -3,7 +3,6 @@ package check
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sandwich/internal/message"
@@ -98,9 +97,9 @@ func Verify(b *bundle.Bundle, host *profiles.Profile, shape *plans.ModelShape) V
 // that the plan's host lacked.
 func drift(p *plans.Plan, made, here *profiles.Profile) []string {
 	var out []string
-	if a, b := made.UsablePUs(), here.UsablePUs(); !slices.Equal(a, b) {
+	if a, b := made.UsablePUs(), here.UsablePUs(); !a.Equal(b) {
 		out = append(out, fmt.Sprintf("the plan was tuned with the PUs %s available, but this process may "+
-			"use %s", plans.PUSet(a), plans.PUSet(b)))
+			"use %s", a, b))
 	}
 	if gained := plans.MissingFeatures(here.Features(), made.Features()); here.Features()&^made.Features() != 0 {
 		out = append(out, fmt.Sprintf("this host has %s, which the plan's host lacked", strings.Join(gained, ", ")))

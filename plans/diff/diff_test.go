@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/diff"
 	"sandwich/plans/internal/bundletest"
+	"sandwich/topotree"
 )
 
 // Differences of the model pair like with like, one change for each thing, all in one group.
@@ -41,7 +42,7 @@ func TestDiff(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", func(*plans.Plan) {}, nil},
-		{"decode PUs", func(p *plans.Plan) { p.Decode.PUs = plans.PUSet{1} }, []string{"service.decode_pus"}},
+		{"decode PUs", func(p *plans.Plan) { p.Decode.PUs = topotree.NewCPUSet(1) }, []string{"service.decode_pus"}},
 		{"chunk", func(p *plans.Plan) { p.Chunk = 64 }, []string{"chunk"}},
 		{"compute", func(p *plans.Plan) { p.Weights[1].Compute = microkernel.ComputeF32 },
 			[]string{"weights 768x3072:q8_0"}},
@@ -58,7 +59,7 @@ func TestDiff(t *testing.T) {
 		{"a table gone", func(p *plans.Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
 			nil}, // its ranges are listed below
 		{"another model", func(p *plans.Plan) { p.Model.Layers = 13 }, []string{"model.layers"}},
-		{"a rank more", func(p *plans.Plan) { p.Ranks = append(p.Ranks, plans.Rank{PUs: plans.PUSet{9}}) },
+		{"a rank more", func(p *plans.Plan) { p.Ranks = append(p.Ranks, plans.Rank{PUs: topotree.NewCPUSet(9)}) },
 			[]string{"exact",
 				"service.tp", "service.ranks[1]"}},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // Evidence records how a plan was found: samples, noise, candidates and rejections. Measured
@@ -250,14 +251,14 @@ func (e *TraceErrors) String() string {
 
 // TraceCandidate is a service configuration with its simulated rates.
 type TraceCandidate struct {
-	Name        string      `yaml:"name" json:"name"`
-	TP          int         `yaml:"tp" json:"tp"`
-	PrefillPUs  plans.PUSet `yaml:"prefill_pus" json:"prefill_pus"`
-	DecodePUs   plans.PUSet `yaml:"decode_pus" json:"decode_pus"`
-	PrefillRate float64     `yaml:"prefill_tokens_per_s" json:"prefill_tokens_per_second"` // prompt of 512 tokens
-	DecodeRate  float64     `yaml:"decode_tokens_per_s" json:"decode_tokens_per_second"`   // one sequence at 128 positions
-	Latency     float64     `yaml:"latency_s" json:"latency_s"`                            // mean over the load's requests
-	Bytes       int64       `yaml:"bytes" json:"bytes"`                                    // of all nodes together
+	Name        string          `yaml:"name" json:"name"`
+	TP          int             `yaml:"tp" json:"tp"`
+	PrefillPUs  topotree.CPUSet `yaml:"prefill_pus" json:"prefill_pus"`
+	DecodePUs   topotree.CPUSet `yaml:"decode_pus" json:"decode_pus"`
+	PrefillRate float64         `yaml:"prefill_tokens_per_s" json:"prefill_tokens_per_second"` // prompt of 512 tokens
+	DecodeRate  float64         `yaml:"decode_tokens_per_s" json:"decode_tokens_per_second"`   // one sequence at 128 positions
+	Latency     float64         `yaml:"latency_s" json:"latency_s"`                            // mean over the load's requests
+	Bytes       int64           `yaml:"bytes" json:"bytes"`                                    // of all nodes together
 }
 
 // check validates counts and figures.

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/plans/internal/bundletest"
 	"sandwich/plans/internal/plantest"
+	"sandwich/topotree"
 )
 
 // The winner comes first, and an arm that equal arms cannot be told from is noise, whichever of
@@ -52,8 +52,8 @@ func TestSearchTraceIsChecked(t *testing.T) {
 	b.Evidence.Trace = &evidence.Trace{Trees: 3, Sections: 2, Configurations: 4, DistinctCosts: 3,
 		Simulated: 3, Load: "some",
 		Objective: "latency", Assumed: []string{"nothing is known"}}
-	b.Evidence.Trace.Keep(evidence.TraceCandidate{Name: "all PUs", TP: 1, PrefillPUs: plans.PUSet{0, 1},
-		DecodePUs:   plans.PUSet{0},
+	b.Evidence.Trace.Keep(evidence.TraceCandidate{Name: "all PUs", TP: 1, PrefillPUs: topotree.NewCPUSet(0, 1),
+		DecodePUs:   topotree.NewCPUSet(0),
 		PrefillRate: 10, DecodeRate: 2, Latency: 0.5, Bytes: 1 << 30})
 	dir := t.TempDir() + "/x.plan"
 	if err := b.Write(dir); err != nil {

@@ -4,13 +4,13 @@ package export
 import (
 	"fmt"
 	"math/big"
-	"slices"
 	"strings"
 
 	"sandwich/internal/message"
 	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // Text translates the service configuration of a plan into the configuration of another tool, as
@@ -79,23 +79,21 @@ func (e *export) lost() {
 	}
 }
 
-// nodesOf returns the memory nodes of the ranks without duplicates, or nil if a rank is bound to no
-// node.
-func nodesOf(p *plans.Plan) (out plans.PUSet) {
+// nodesOf returns the memory nodes of the ranks or none if a rank is bound to no node.
+func nodesOf(p *plans.Plan) (out topotree.CPUSet) {
 	for _, r := range p.Ranks {
 		if r.NUMANode < 0 {
-			return nil
+			return topotree.CPUSet{}
 		}
-		out = append(out, r.NUMANode)
+		out = out.Union(topotree.NewCPUSet(r.NUMANode))
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return out
 }
 
 // hexMask returns a set of PUs as a hexadecimal affinity mask without 0x.
-func hexMask(pus plans.PUSet) string {
+func hexMask(pus topotree.CPUSet) string {
 	mask := new(big.Int)
-	for _, pu := range pus {
+	for pu := range pus.All() {
 		mask.SetBit(mask, pu, 1)
 	}
 	return mask.Text(16)
@@ -114,15 +112,15 @@ func toLlamaServer(e *export) {
 		"ignore it and the masks: set GOMP_SPINCOUNT for the spinning; GOMP_CPU_AFFINITY lists the PUs, " +
 		"those of generation first")
 	words := []string{"llama-server",
-		fmt.Sprintf("--threads %d --cpu-mask %s --cpu-strict 1", len(p.Decode.PUs), hexMask(p.Decode.PUs)),
-		fmt.Sprintf("--threads-batch %d --cpu-mask-batch %s --cpu-strict-batch 1", len(p.Prefill.PUs),
+		fmt.Sprintf("--threads %d --cpu-mask %s --cpu-strict 1", p.Decode.PUs.Count(), hexMask(p.Decode.PUs)),
+		fmt.Sprintf("--threads-batch %d --cpu-mask-batch %s --cpu-strict-batch 1", p.Prefill.PUs.Count(),
 			hexMask(p.Prefill.PUs)),
 		fmt.Sprintf("--ubatch-size %d --cache-type-k %s --cache-type-v %s", p.Chunk, p.KV, p.KV)}
 	if p.KV.String() == "q8_0" {
 		words = append(words, "--flash-attn on") // required by llama.cpp for a quantized value cache
 	}
 	words = append(words, "--poll 50")
-	if n := nodesOf(p); len(n) > 0 && p.TP() == 1 {
+	if n := nodesOf(p); !n.IsEmpty() && p.TP() == 1 {
 		words[0] = fmt.Sprintf("numactl --membind=%s %s", n, words[0])
 		words = append(words, "--numa numactl")
 	} else if p.TP() > 1 {
@@ -133,24 +131,18 @@ func toLlamaServer(e *export) {
 
 // openMPOrder returns the PUs of both phases in the order in which libgomp assigns them to threads.
 // The PUs of generation come first, since its threads are created in that order.
-func openMPOrder(p *plans.Plan) plans.PUSet {
-	order := slices.Clone(p.Decode.PUs)
-	for _, pu := range p.Prefill.PUs {
-		if !slices.Contains(order, pu) {
-			order = append(order, pu)
-		}
-	}
-	return order
+func openMPOrder(p *plans.Plan) []int {
+	return append(p.Decode.PUs.Slice(), p.Prefill.PUs.Minus(p.Decode.PUs).Slice()...)
 }
 
 // spaced returns a list of PUs separated by spaces, in its order.
-func spaced(pus plans.PUSet) string { return strings.Trim(fmt.Sprint([]int(pus)), "[]") }
+func spaced(pus []int) string { return strings.Trim(fmt.Sprint(pus), "[]") }
 
 // toVLLM writes the variables of vLLM's guide for CPUs: one list of PUs per rank, separated by |.
 func toVLLM(e *export) {
 	p := &e.b.Plan
 	e.lost()
-	if !slices.Equal(p.Prefill.PUs, p.Decode.PUs) {
+	if !p.Prefill.PUs.Equal(p.Decode.PUs) {
 		e.note("lost: vLLM has one set of PUs for both phases; these are the PUs of prefill (decode used %s)",
 			p.Decode.PUs)
 	}
@@ -176,7 +168,7 @@ func toNumactl(e *export) {
 		e.note("lost: the memory node of each rank; the kernel places pages on first touch")
 	}
 	bind := ""
-	if n := nodesOf(p); len(n) > 0 {
+	if n := nodesOf(p); !n.IsEmpty() {
 		bind = " --membind=" + n.String()
 	} else {
 		e.note("the plan does not bind memory to a node")
@@ -191,10 +183,10 @@ func toOpenMP(e *export) {
 	e.note("lost: separate PUs for each phase; these are the PUs of prefill (decode used %s); memory is not bound",
 		p.Decode.PUs)
 	var places []string
-	for _, pu := range p.Prefill.PUs {
+	for pu := range p.Prefill.PUs.All() {
 		places = append(places, fmt.Sprintf("{%d}", pu))
 	}
-	e.line("export OMP_NUM_THREADS=%d", len(p.Prefill.PUs))
+	e.line("export OMP_NUM_THREADS=%d", p.Prefill.PUs.Count())
 	e.line("export OMP_PLACES='%s'", strings.Join(places, ","))
 	e.line("export OMP_PROC_BIND=close")
 	e.line("export OMP_DYNAMIC=false")
@@ -213,7 +205,7 @@ func toSystemd(e *export) {
 	e.line("DynamicUser=yes\nRestart=on-failure\nRestartPreventExitStatus=2 4")
 	e.line("CPUAffinity=%s", strings.ReplaceAll(p.PUs().String(), ",", " "))
 	e.line("AllowedCPUs=%s", strings.ReplaceAll(p.PUs().String(), ",", " "))
-	if n := nodesOf(p); len(n) > 0 {
+	if n := nodesOf(p); !n.IsEmpty() {
 		e.line("AllowedMemoryNodes=%s", strings.ReplaceAll(n.String(), ",", " "))
 	}
 	if e.memory > 0 {
@@ -228,9 +220,9 @@ func toEnv(e *export) {
 	p := &e.b.Plan
 	e.lost()
 	e.line("SANDWICH_PREFILL_PUS=%s", p.Prefill.PUs)
-	e.line("SANDWICH_PREFILL_THREADS=%d", len(p.Prefill.PUs))
+	e.line("SANDWICH_PREFILL_THREADS=%d", p.Prefill.PUs.Count())
 	e.line("SANDWICH_DECODE_PUS=%s", p.Decode.PUs)
-	e.line("SANDWICH_DECODE_THREADS=%d", len(p.Decode.PUs))
+	e.line("SANDWICH_DECODE_THREADS=%d", p.Decode.PUs.Count())
 	e.line("SANDWICH_RANKS=%d", p.TP())
 	for i, r := range p.Ranks {
 		e.line("SANDWICH_RANK%d_PUS=%s\nSANDWICH_RANK%d_NODE=%d", i, r.PUs, i, r.NUMANode)
@@ -249,7 +241,7 @@ func hostLabel(host *profiles.Profile) string {
 // manager policy, and a NodeFeatureRule that labels the nodes which the plan was made for.
 func toKubernetes(e *export) {
 	p := &e.b.Plan
-	cpus := len(p.PUs())
+	cpus := p.PUs().Count()
 	mib := (e.memory+e.memory/4)>>20 + 256
 	label := hostLabel(&e.b.Host)
 	e.note("lost: the choice of PUs. The static CPU manager assigns any %s exclusively; a plan", message.Plural(cpus,

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/profiles"
 	"sandwich/runtime/phase"
@@ -120,7 +119,7 @@ func (v Invariant) Check(s *Subject) Check {
 	return c
 }
 
-func phasePUs(s *Subject, name string) plans.PUSet {
+func phasePUs(s *Subject, name string) topotree.CPUSet {
 	if name == phase.Prefill.String() {
 		return s.Bundle.Plan.Prefill.PUs
 	}
@@ -128,7 +127,7 @@ func phasePUs(s *Subject, name string) plans.PUSet {
 }
 
 func noSibling(s *Subject, arg []string) error {
-	pus := topotree.NewCPUSet(phasePUs(s, arg[1])...)
+	pus := phasePUs(s, arg[1])
 	for _, o := range s.Bundle.Host.Machine.Objects {
 		if o.Kind != topotree.KindCore {
 			continue
@@ -142,7 +141,7 @@ func noSibling(s *Subject, arg []string) error {
 
 func atMost(s *Subject, arg []string) error {
 	most, err := strconv.Atoi(arg[2])
-	if n := len(phasePUs(s, arg[1])); err == nil && n > most {
+	if n := phasePUs(s, arg[1]).Count(); err == nil && n > most {
 		err = fmt.Errorf("it uses %d", n)
 	}
 	return err
@@ -153,7 +152,7 @@ func within(s *Subject, arg []string) error {
 	if err != nil {
 		return err
 	}
-	if pus := topotree.NewCPUSet(phasePUs(s, arg[1])...); !pus.In(allowed) {
+	if pus := phasePUs(s, arg[1]); !pus.In(allowed) {
 		return fmt.Errorf("it uses the PUs %s", pus)
 	}
 	return nil

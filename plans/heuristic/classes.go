@@ -9,13 +9,14 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // kind is a worker kind: workers on cores of one type with one instruction set.
 type kind struct {
 	core int // index in Machine.CoreTypes, -1 if unknown
 	isa  microkernel.ISA
-	pus  plans.PUSet
+	pus  topotree.CPUSet
 }
 
 // kinds groups the workers of a plan by kind, sorted by core type (fastest first), then by vector
@@ -34,7 +35,7 @@ func (o Options) kinds(p *profiles.Profile, threads []int, isas plans.WorkerISAs
 		if isa, ok := isas.Of[worker]; ok {
 			k.isa = isa
 		}
-		if o.Like != nil && slices.Contains(o.Like.PUs(), pu) {
+		if o.Like != nil && o.Like.PUs().Contains(pu) {
 			k.isa = o.Like.ISAAt(pu)
 		}
 		if p.Machine != nil {
@@ -49,10 +50,7 @@ func (o Options) kinds(p *profiles.Profile, threads []int, isas plans.WorkerISAs
 			i = len(list)
 			list = append(list, k)
 		}
-		list[i].pus = append(list[i].pus, pu)
-	}
-	for i := range list {
-		slices.Sort(list[i].pus)
+		list[i].pus = list[i].pus.Union(topotree.NewCPUSet(pu))
 	}
 	slices.SortStableFunc(list, func(a, b kind) int {
 		return cmp.Or(cmp.Compare(a.core, b.core), cmp.Compare(b.isa.Lanes(), a.isa.Lanes()))
@@ -67,7 +65,7 @@ func addClasses(p *plans.Plan, host *profiles.Profile, list []kind) error {
 		if k.core != list[0].core && k.core >= 0 {
 			c.Kind = host.Machine.CoreTypes[k.core].Name
 		}
-		h, err := newHost(host, k.isa, k.pus[0])
+		h, err := newHost(host, k.isa, k.pus.First())
 		if err != nil {
 			return err
 		}
@@ -114,5 +112,5 @@ func mainPU(p *profiles.Profile, list []kind) int {
 	if len(list) == 1 {
 		return firstPU(p)
 	}
-	return list[0].pus[0]
+	return list[0].pus.First()
 }

@@ -2,12 +2,12 @@ package heuristic
 
 import (
 	"fmt"
-	"slices"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/sched"
+	"sandwich/topotree"
 )
 
 // Default returns the untuned plan: one PU of every usable core in both phases, one rank unless
@@ -92,11 +92,10 @@ func (o Options) service(p *profiles.Profile) (plans.ServiceConfig, error) {
 		return plans.ServiceConfig{}, err
 	}
 	if len(ranks) > 1 {
-		pus = nil
+		pus = topotree.CPUSet{}
 		for _, r := range ranks {
-			pus = append(pus, r.PUs...)
+			pus = pus.Union(r.PUs)
 		}
-		slices.Sort(pus)
 	}
 	return plans.NewService(ranks, pus, pus)
 }
@@ -104,16 +103,16 @@ func (o Options) service(p *profiles.Profile) (plans.ServiceConfig, error) {
 // ranks divides the PUs among ranks. Fewer threads than cores do not move ranks: ranks are made
 // from all cores, each on its own node if there are enough, and then keep their PUs with the least
 // load.
-func (o Options) ranks(p *profiles.Profile, pus plans.PUSet) ([]plans.Rank, error) {
-	cores := plans.PUSet(p.CorePUs())
-	if o.TP <= 1 || o.TP > len(pus) || len(pus) >= len(cores) {
+func (o Options) ranks(p *profiles.Profile, pus topotree.CPUSet) ([]plans.Rank, error) {
+	cores := p.CorePUs()
+	if o.TP <= 1 || o.TP > pus.Count() || pus.Count() >= cores.Count() {
 		return MakeRanks(p, pus, max(1, o.TP))
 	}
 	ranks, err := MakeRanks(p, cores, o.TP)
 	if err != nil {
 		return nil, err
 	}
-	keep := FirstOfEach(ranks, p.ByLoad(cores, o.Load), len(pus))
+	keep := FirstOfEach(ranks, p.ByLoad(cores.Slice(), o.Load), pus.Count())
 	for i := range ranks {
 		ranks[i].PUs = ranks[i].PUs.Intersect(keep)
 		ranks[i].NUMANode = commonNode(p.Machine, ranks[i].PUs)
@@ -122,16 +121,17 @@ func (o Options) ranks(p *profiles.Profile, pus plans.PUSet) ([]plans.Rank, erro
 }
 
 // pus returns the PUs of the workers.
-func (o Options) pus(p *profiles.Profile) (plans.PUSet, error) {
+func (o Options) pus(p *profiles.Profile) (topotree.CPUSet, error) {
 	usable := p.UsablePUs()
 	switch {
 	case o.Threads < 0:
-		return nil, fmt.Errorf("%d threads; use at least 1, or 0 for one per core", o.Threads)
-	case len(usable) == 0:
-		return nil, fmt.Errorf("%w: no PU is available to this process", plans.ErrForeignHost)
-	case o.Threads > len(usable):
-		return nil, fmt.Errorf("%w: %d threads are more than the %d usable PUs (%s)", plans.ErrForeignHost,
-			o.Threads, len(usable), plans.PUSet(usable))
+		return topotree.CPUSet{}, fmt.Errorf("%d threads; use at least 1, or 0 for one per core", o.Threads)
+	case usable.IsEmpty():
+		return topotree.CPUSet{}, fmt.Errorf("%w: no PU is available to this process", plans.ErrForeignHost)
+	case o.Threads > usable.Count():
+		return topotree.CPUSet{}, fmt.Errorf("%w: %d threads are more than the %d usable PUs (%s)",
+			plans.ErrForeignHost,
+			o.Threads, usable.Count(), usable)
 	}
 	return p.PickPUs(o.Threads, o.Load), nil
 }

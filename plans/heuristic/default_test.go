@@ -2,7 +2,6 @@ package heuristic
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"sandwich/microkernel"
@@ -66,7 +65,7 @@ func TestDefaultFitsEveryHost(t *testing.T) {
 				if need := p.Needs(); !h.Features().Has(need) || need.Has(microkernel.HasAMX) {
 					t.Errorf("%v %s: needs %v", isa, typ, need)
 				}
-				if len(p.Prefill.PUs) != cores || !slices.Equal(p.Prefill.PUs, p.Decode.PUs) {
+				if p.Prefill.PUs.Count() != cores || !p.Prefill.PUs.Equal(p.Decode.PUs) {
 					t.Errorf("%v %s: PUs %s and %s on %d cores", isa, typ, p.Prefill.PUs, p.Decode.PUs, cores)
 				}
 				checkDefaultWork(t, p, cores)
@@ -128,7 +127,7 @@ func TestOptions(t *testing.T) {
 	h := hosttest.Cores(t, 8, "avx2", "avx512")
 	p := mustDefault(t, h, llama160m("f32"), Options{ISA: "avx2", Threads: 3, KV: "f32", SeqMax: 100,
 		BatchMax: 4})
-	if len(p.Decode.PUs) != 3 || p.KV != microkernel.KVF32 || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 ||
+	if p.Decode.PUs.Count() != 3 || p.KV != microkernel.KVF32 || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 ||
 		p.Needs() != microkernel.HasAVX2 {
 		t.Errorf("options were not taken: %s kv %s seq %d batch %d chunk %d needs %v", p.Decode.PUs, p.KV, p.SeqMax,
 			p.BatchMax, p.Chunk, p.Needs())

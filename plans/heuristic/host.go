@@ -45,12 +45,7 @@ func coresOf(m *roofline.Machine, isa microkernel.ISA, pu int) Cores {
 }
 
 // firstPU returns the first usable PU, or -1.
-func firstPU(p *profiles.Profile) int {
-	if usable := p.UsablePUs(); len(usable) > 0 {
-		return usable[0]
-	}
-	return -1
-}
+func firstPU(p *profiles.Profile) int { return p.UsablePUs().First() }
 
 type spaceKey struct {
 	isa     microkernel.ISA

@@ -26,7 +26,7 @@ func UseKernel(p *plans.Plan, host *profiles.Profile, kernel microkernel.Spec) e
 	}
 	cores := coresOf(roofline.NewMachine(host), kernel.ISA, firstPU(host))
 	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
-		cores.Threads = len(phase.PUs)
+		cores.Threads = phase.PUs.Count()
 		for _, t := range phase.Tables {
 			for i := range t.Rules {
 				m := t.Rules[i].MHi

@@ -55,7 +55,7 @@ func (o Options) mainHost(p *profiles.Profile) (host, error) {
 	if err != nil {
 		return host{}, err
 	}
-	list, err := o.kinds(p, p.UsablePUs(), isas)
+	list, err := o.kinds(p, p.UsablePUs().Slice(), isas)
 	if err != nil {
 		return host{}, err
 	}

@@ -2,7 +2,6 @@ package heuristic
 
 import (
 	"fmt"
-	"slices"
 
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -13,9 +12,9 @@ import (
 // MakeRanks divides PUs among n ranks: along a section of the topology tree that has n parts of
 // these PUs (Sandwich 5.3), else into contiguous ranges of the tree's leaves. Each rank is bound to
 // the NUMA node that holds all of its PUs, if there is one.
-func MakeRanks(p *profiles.Profile, pus plans.PUSet, n int) ([]plans.Rank, error) {
-	if n < 1 || n > len(pus) {
-		return nil, fmt.Errorf("%d ranks on %d PUs (%s): use from 1 rank to as many as PUs", n, len(pus), pus)
+func MakeRanks(p *profiles.Profile, pus topotree.CPUSet, n int) ([]plans.Rank, error) {
+	if n < 1 || n > pus.Count() {
+		return nil, fmt.Errorf("%d ranks on %d PUs (%s): use from 1 rank to as many as PUs", n, pus.Count(), pus)
 	}
 	if n == 1 {
 		return []plans.Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, nil
@@ -23,15 +22,14 @@ func MakeRanks(p *profiles.Profile, pus plans.PUSet, n int) ([]plans.Rank, error
 	parts := alongTree(p.Machine, pus, n)
 	out := make([]plans.Rank, n)
 	for i, part := range parts {
-		slices.Sort(part)
 		out[i] = plans.Rank{PUs: part, NUMANode: commonNode(p.Machine, part)}
 	}
 	return out, nil
 }
 
 // alongTree divides PUs into n nonempty parts.
-func alongTree(m *topotree.Machine, pus plans.PUSet, n int) []plans.PUSet {
-	order := pus
+func alongTree(m *topotree.Machine, pus topotree.CPUSet, n int) []topotree.CPUSet {
+	order := pus.Slice()
 	if tree, err := m.Usable(); err == nil {
 		for _, s := range section.Of(tree) {
 			if parts := partsOf(s, pus); s.TP == n && len(parts) == n {
@@ -40,52 +38,48 @@ func alongTree(m *topotree.Machine, pus plans.PUSet, n int) []plans.PUSet {
 		}
 		order = leaves(tree, pus)
 	}
-	out := make([]plans.PUSet, n)
+	out := make([]topotree.CPUSet, n)
 	for i := range out {
-		out[i] = slices.Clone(order[i*len(order)/n : (i+1)*len(order)/n])
+		out[i] = topotree.NewCPUSet(order[i*len(order)/n : (i+1)*len(order)/n]...)
 	}
 	return out
 }
 
 // partsOf returns the PUs of each rank of a section, or nil if some PU is in no rank.
-func partsOf(s section.Section, pus plans.PUSet) (out []plans.PUSet) {
+func partsOf(s section.Section, pus topotree.CPUSet) (out []topotree.CPUSet) {
 	found := 0
 	for _, r := range s.Ranks {
-		if part := pus.Intersect(plans.PUSet(r.Prefill.Slice())); len(part) > 0 {
+		if part := pus.Intersect(r.Prefill); !part.IsEmpty() {
 			out = append(out, part)
-			found += len(part)
+			found += part.Count()
 		}
 	}
-	if found < len(pus) {
+	if found < pus.Count() {
 		return nil
 	}
 	return out
 }
 
 // leaves returns the PUs in the order of the tree, so that adjacent ones share caches and nodes.
-func leaves(tree *topotree.Tree, pus plans.PUSet) (out plans.PUSet) {
+func leaves(tree *topotree.Tree, pus topotree.CPUSet) (out []int) {
 	tree.Walk(func(n *topotree.Node, _ int) bool {
-		if n.Kind == topotree.KindPU {
-			out = append(out, pus.Intersect(plans.PUSet(n.CPUs.Slice()))...)
+		if n.Kind == topotree.KindPU && n.CPUs.In(pus) {
+			out = append(out, n.ID)
 		}
 		return true
 	})
-	for _, pu := range pus {
-		if !slices.Contains(out, pu) {
-			out = append(out, pu)
-		}
-	}
-	return out
+	return append(out, pus.Minus(tree.CPUs()).Slice()...)
 }
 
-// FirstOfEach returns n of the active PUs in ascending order: the first of each rank, then the
-// second of each, and so on.
-func FirstOfEach(ranks []plans.Rank, active plans.PUSet, n int) (out plans.PUSet) {
+// FirstOfEach returns n of the active PUs, which are ordered by preference: the first of each rank,
+// then the second of each, and so on. n must not exceed their number.
+func FirstOfEach(ranks []plans.Rank, active []int, n int) topotree.CPUSet {
+	var out []int
 	for index := 0; len(out) < n; index++ {
 		for _, r := range ranks {
 			seen := 0
 			for _, pu := range active {
-				if !slices.Contains(r.PUs, pu) {
+				if !r.PUs.Contains(pu) {
 					continue
 				}
 				if seen == index && len(out) < n {
@@ -95,11 +89,8 @@ func FirstOfEach(ranks []plans.Rank, active plans.PUSet, n int) (out plans.PUSet
 			}
 		}
 	}
-	slices.Sort(out)
-	return out
+	return topotree.NewCPUSet(out...)
 }
 
 // commonNode returns the NUMA node that holds all PUs, or -1.
-func commonNode(m *topotree.Machine, pus plans.PUSet) int {
-	return m.CommonNode(topotree.NewCPUSet(pus...))
-}
+func commonNode(m *topotree.Machine, pus topotree.CPUSet) int { return m.CommonNode(pus) }

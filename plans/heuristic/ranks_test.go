@@ -1,12 +1,11 @@
 package heuristic
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
-	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // TestMakeRanks checks that ranks follow the nodes of a machine if their number fits, and are
@@ -16,18 +15,19 @@ func TestMakeRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pus := plans.PUSet(p.UsablePUs())
-	node := len(pus) / 8
+	pus := p.UsablePUs()
+	node := pus.Count() / 8
 	for _, n := range []int{1, 2, 3, 4, 7, 8, 16} {
 		ranks, err := MakeRanks(p, pus, n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all plans.PUSet
+		var all topotree.CPUSet
 		for i, r := range ranks {
-			all = append(all, r.PUs...)
-			if n == 8 && (len(r.PUs) != node || r.NUMANode != i) {
-				t.Errorf("rank %d of 8 has %d PUs of node %d, want %d of node %d", i, len(r.PUs), r.NUMANode, node, i)
+			all = all.Union(r.PUs)
+			if n == 8 && (r.PUs.Count() != node || r.NUMANode != i) {
+				t.Errorf("rank %d of 8 has %d PUs of node %d, want %d of node %d", i, r.PUs.Count(), r.NUMANode, node,
+					i)
 			}
 			if n == 16 && r.NUMANode != i/2 {
 				t.Errorf("rank %d of 16 is on node %d", i, r.NUMANode)
@@ -35,16 +35,16 @@ func TestMakeRanks(t *testing.T) {
 			if n == 4 && r.NUMANode != -1 {
 				t.Errorf("rank %d of 4, over two nodes, is bound to node %d", i, r.NUMANode)
 			}
-			if diff := len(r.PUs) - len(pus)/n; len(ranks) != n || diff < 0 || diff > 1 {
-				t.Errorf("rank %d of %d has %d of %d PUs", i, n, len(r.PUs), len(pus))
+			if diff := r.PUs.Count() - pus.Count()/n; len(ranks) != n || diff < 0 || diff > 1 {
+				t.Errorf("rank %d of %d has %d of %d PUs", i, n, r.PUs.Count(), pus.Count())
 			}
 		}
-		slices.Sort(all)
-		if !slices.Equal(all, pus) {
+		if !all.Equal(pus) {
 			t.Errorf("%d ranks have the PUs %s", n, all)
 		}
 	}
-	if _, err := MakeRanks(p, pus[:2], 3); err == nil || !strings.Contains(err.Error(), "3 ranks on 2 PUs (0-1)") {
+	if _, err := MakeRanks(p, topotree.NewCPUSet(pus.Slice()[:2]...), 3); err == nil ||
+		!strings.Contains(err.Error(), "3 ranks on 2 PUs (0-1)") {
 		t.Errorf("3 ranks on two PUs: %v", err)
 	}
 }
@@ -65,12 +65,12 @@ func TestFewThreadsOfManyRanks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, r := range s.Ranks {
-			if len(r.PUs) != c.want[i] || r.NUMANode != i {
+			if r.PUs.Count() != c.want[i] || r.NUMANode != i {
 				t.Errorf("%d threads: rank %d has the PUs %s on node %d, want %d on node %d", c.threads, i, r.PUs,
 					r.NUMANode, c.want[i], i)
 			}
 		}
-		if len(s.PrefillPUs) != c.threads || !slices.Equal(s.PrefillPUs, s.DecodePUs) {
+		if s.PrefillPUs.Count() != c.threads || !s.PrefillPUs.Equal(s.DecodePUs) {
 			t.Errorf("%d threads: prefill on %s, decode on %s", c.threads, s.PrefillPUs, s.DecodePUs)
 		}
 	}

@@ -2,10 +2,10 @@ package migrate
 
 import (
 	"fmt"
-	"slices"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/topotree"
 )
 
 // planV1 is plan.yaml of version 1, which stored some facts twice: the PUs of a phase, the
@@ -29,10 +29,10 @@ type planV1 struct {
 }
 
 type serviceV1 struct {
-	Ranks      []plans.Rank `yaml:"ranks" json:"ranks"`
-	TP         int          `yaml:"tp" json:"tp"`
-	PrefillPUs plans.PUSet  `yaml:"prefill_pus" json:"prefill_pus"`
-	DecodePUs  plans.PUSet  `yaml:"decode_pus" json:"decode_pus"`
+	Ranks      []plans.Rank    `yaml:"ranks" json:"ranks"`
+	TP         int             `yaml:"tp" json:"tp"`
+	PrefillPUs topotree.CPUSet `yaml:"prefill_pus" json:"prefill_pus"`
+	DecodePUs  topotree.CPUSet `yaml:"decode_pus" json:"decode_pus"`
 }
 
 type weightV1 struct {
@@ -55,8 +55,8 @@ func (w *weightV1) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 type phaseV1 struct {
-	PUs    plans.PUSet `yaml:"pus" json:"pus"`
-	Tables []tableV1   `yaml:"tables" json:"tables"`
+	PUs    topotree.CPUSet `yaml:"pus" json:"pus"`
+	Tables []tableV1       `yaml:"tables" json:"tables"`
 }
 
 type tableV1 plans.Table
@@ -123,9 +123,9 @@ func (v *planV1) checkTwice(p *plans.Plan) error {
 	switch s := v.Service; {
 	case s.TP != len(s.Ranks):
 		return fmt.Errorf("service has the tensor-parallel degree %d on %d ranks", s.TP, len(s.Ranks))
-	case !slices.Equal(s.PrefillPUs, v.Prefill.PUs):
+	case !s.PrefillPUs.Equal(v.Prefill.PUs):
 		return fmt.Errorf("prefill: pus are %s and service says %s", v.Prefill.PUs, s.PrefillPUs)
-	case !slices.Equal(s.DecodePUs, v.Decode.PUs):
+	case !s.DecodePUs.Equal(v.Decode.PUs):
 		return fmt.Errorf("decode: pus are %s and service says %s", v.Decode.PUs, s.DecodePUs)
 	case v.Exact && !p.Exact():
 		return fmt.Errorf("exact is true, but %s", p.Rounding())

@@ -8,6 +8,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
+	"sandwich/topotree"
 )
 
 // adapt applies the flags that a plan permits and rejects those that contradict its tuning.
@@ -74,25 +75,25 @@ func (o *Options) matchISA(p, asked *plans.Plan) error {
 // cutThreads keeps n PUs of each phase, one of each rank after another. Threads then take slices
 // dynamically, since static schemes depend on the number of threads.
 func cutThreads(p *plans.Plan, n int) error {
-	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
+	if most := max(p.Prefill.PUs.Count(), p.Decode.PUs.Count()); n > most {
 		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
 	}
 	if ranks := p.TP(); n < ranks {
 		return fmt.Errorf("the plan %s has %d ranks, but --threads %d leaves some without a thread",
 			p.Name, ranks, n)
 	}
-	keep := func(pus plans.PUSet) plans.PUSet {
-		if len(pus) <= n {
+	keep := func(pus topotree.CPUSet) topotree.CPUSet {
+		if pus.Count() <= n {
 			return pus
 		}
-		return heuristic.FirstOfEach(p.Ranks, pus, n)
+		return heuristic.FirstOfEach(p.Ranks, pus.Slice(), n)
 	}
 	s, err := plans.NewService(p.Ranks, keep(p.Prefill.PUs), keep(p.Decode.PUs))
 	if err != nil {
 		return err
 	}
 	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
-		if len(phase.PUs) <= n {
+		if phase.PUs.Count() <= n {
 			continue
 		}
 		for _, t := range phase.Tables {

@@ -1,28 +1,30 @@
 package selection
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/topotree"
 )
 
 // TestCutThreads: fewer threads than a plan has PUs are taken from all of its ranks alternately.
 func TestCutThreads(t *testing.T) {
 	plan := func() *plans.Plan {
-		p := &plans.Plan{Name: "x", Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1, 2}}, {PUs: plans.PUSet{3, 4}}}}
-		p.Prefill.PUs, p.Decode.PUs = plans.PUSet{0, 1, 2, 3, 4}, plans.PUSet{1, 3}
+		p := &plans.Plan{Name: "x", Ranks: []plans.Rank{{PUs: topotree.NewCPUSet(0, 1, 2)},
+			{PUs: topotree.NewCPUSet(3, 4)}}}
+		p.Prefill.PUs, p.Decode.PUs = topotree.NewCPUSet(0, 1, 2, 3, 4), topotree.NewCPUSet(1, 3)
 		p.Prefill.Tables = []plans.Table{{Rules: []plans.Rule{{Schedule: plans.Schedule{WaysM: 1, WaysN: 5}}}}}
 		return p
 	}
-	for n, want := range map[int]plans.PUSet{2: {0, 3}, 3: {0, 1, 3}, 4: {0, 1, 3, 4}, 5: {0, 1, 2, 3, 4}} {
+	for n, want := range map[int]topotree.CPUSet{2: topotree.NewCPUSet(0, 3), 3: topotree.NewCPUSet(0, 1, 3),
+		4: topotree.NewCPUSet(0, 1, 3, 4), 5: topotree.NewCPUSet(0, 1, 2, 3, 4)} {
 		p := plan()
 		if err := cutThreads(p, n); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(p.Prefill.PUs, want) || !slices.Equal(p.Decode.PUs, plans.PUSet{1, 3}) {
+		if !p.Prefill.PUs.Equal(want) || !p.Decode.PUs.Equal(topotree.NewCPUSet(1, 3)) {
 			t.Errorf("%d threads: prefill on %v, decode on %v", n, p.Prefill.PUs, p.Decode.PUs)
 		}
 		if static := p.Prefill.Tables[0].Rules[0].Schedule.WaysN > 0; static != (n == 5) {

@@ -225,7 +225,7 @@ func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) err
 	}
 	pus := o.Threads
 	if pus == 0 {
-		pus = len(host.CorePUs())
+		pus = host.CorePUs().Count()
 	}
 	if o.TP > pus {
 		return fmt.Errorf("--tp %d needs a PU for each rank, but the plan has %s: use a smaller "+
@@ -236,9 +236,9 @@ func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) err
 
 // CheckThreads rejects more workers than PUs.
 func (o *Options) CheckThreads(host *profiles.Profile) error {
-	if usable := host.UsablePUs(); o.Threads > len(usable) {
-		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", o.Threads, len(usable),
-			plans.PUSet(usable))
+	if usable := host.UsablePUs(); o.Threads > usable.Count() {
+		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", o.Threads, usable.Count(),
+			usable)
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func (o *Options) workers(host *profiles.Profile) int {
 	if o.Threads > 0 {
 		return o.Threads
 	}
-	return len(host.CorePUs())
+	return host.CorePUs().Count()
 }
 
 // named reads and checks the requested plan.

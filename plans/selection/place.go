@@ -2,7 +2,6 @@ package selection
 
 import (
 	"maps"
-	"slices"
 
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
@@ -36,7 +35,7 @@ func (o *Options) place(host *profiles.Profile) (*plans.ServiceConfig, error) {
 			return nil, err
 		}
 		refused := false
-		for _, pu := range service.PrefillPUs {
+		for pu := range service.PrefillPUs.All() {
 			if _, asked := held[pu]; asked {
 				continue
 			}
@@ -49,7 +48,7 @@ func (o *Options) place(host *profiles.Profile) (*plans.ServiceConfig, error) {
 			continue
 		}
 		for pu := range held {
-			if held[pu] && !slices.Contains(service.PrefillPUs, pu) {
+			if held[pu] && !service.PrefillPUs.Contains(pu) {
 				monitor.Release(pu)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/topotree"
 	"sandwich/topotree/hwloc"
 )
 
@@ -92,7 +93,7 @@ func TestPlaceAfterOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(s.PrefillPUs, want) || !slices.Equal(s.DecodePUs, want) {
+			if !s.PrefillPUs.Equal(topotree.NewCPUSet(want...)) || !s.DecodePUs.Equal(topotree.NewCPUSet(want...)) {
 				t.Errorf("%s: process %d is on %v, want %v", c.name, i, s.PrefillPUs, want)
 			}
 			if got := p.holds(); i < 2 && !slices.Equal(got, want) {
@@ -113,7 +114,7 @@ func TestPlaceAtOnce(t *testing.T) {
 			all.Go(func() {
 				o := Options{Threads: 2, Occupancy: &process{l, nil}}
 				if s, err := o.place(host); err == nil {
-					placed[i] = s.PrefillPUs
+					placed[i] = s.PrefillPUs.Slice()
 				}
 			})
 		}
@@ -155,11 +156,11 @@ func TestReserveOfNamedPUs(t *testing.T) {
 	l := &locker{held: map[int]*process{}}
 	first := &process{l, nil}
 	plan := &plans.Plan{}
-	plan.Prefill.PUs, plan.Decode.PUs = plans.PUSet{0, 1}, plans.PUSet{0}
+	plan.Prefill.PUs, plan.Decode.PUs = topotree.NewCPUSet(0, 1), topotree.NewCPUSet(0)
 	(&Options{Occupancy: first}).reserve(plan)
 	(&Options{}).reserve(plan)
 	s, err := (&Options{Threads: 2, Occupancy: &process{l, nil}}).place(host)
-	if err != nil || !slices.Equal(s.PrefillPUs, []int{2, 3}) || !slices.Equal(first.holds(), []int{0, 1}) {
+	if err != nil || !s.PrefillPUs.Equal(topotree.NewCPUSet(2, 3)) || !slices.Equal(first.holds(), []int{0, 1}) {
 		t.Errorf("placed on %+v, %v; the first holds %v", s, err, first.holds())
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"sandwich/internal/message"
-	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/profiles"
 	"sandwich/topotree"
@@ -14,20 +13,19 @@ import (
 // describePUs describes a set of PUs by the parts of the machine, so that readers need not know
 // their numbers: "all 8 cores", "one core of each cluster", "node 0", "3 of 8 cores". It mentions
 // SMT siblings if cores have all of theirs in the set.
-func describePUs(host *profiles.Profile, pus plans.PUSet) string {
+func describePUs(host *profiles.Profile, pus topotree.CPUSet) string {
 	m := host.Machine
-	set := topotree.NewCPUSet(pus...)
-	if m == nil || len(pus) == 0 {
-		return message.Plural(len(pus), "PU")
+	if m == nil || pus.IsEmpty() {
+		return message.Plural(pus.Count(), "PU")
 	}
-	if !set.In(m.Tree.Root().CPUs) {
-		return message.Plural(len(pus), "PU") + ", some of which this machine lacks"
+	if !pus.In(m.Tree.Root().CPUs) {
+		return message.Plural(pus.Count(), "PU") + ", some of which this machine lacks"
 	}
-	cores := units(m, topotree.KindCore, set.Union(m.Tree.Root().CPUs))
+	cores := units(m, topotree.KindCore, pus.Union(m.Tree.Root().CPUs))
 	threads, touched, wide := 1, 0, 0
 	for _, c := range cores {
 		threads = max(threads, c.Count())
-		if n := c.Intersect(set).Count(); n > 0 {
+		if n := c.Intersect(pus).Count(); n > 0 {
 			touched++
 			if n == c.Count() && n > 1 {
 				wide++
@@ -35,7 +33,7 @@ func describePUs(host *profiles.Profile, pus plans.PUSet) string {
 		}
 	}
 	if touched == 0 {
-		return message.Plural(len(pus), "PU")
+		return message.Plural(pus.Count(), "PU")
 	}
 	smt := ""
 	switch {
@@ -44,7 +42,7 @@ func describePUs(host *profiles.Profile, pus plans.PUSet) string {
 	case wide > 0:
 		smt = fmt.Sprintf(", %d of them with SMT siblings", wide)
 	}
-	return coresDescribePUs(host, set, cores, touched) + smt
+	return coresDescribePUs(host, pus, cores, touched) + smt
 }
 
 func coresDescribePUs(host *profiles.Profile, set topotree.CPUSet, cores []topotree.CPUSet, touched int) string {
@@ -179,6 +177,6 @@ func units(m *topotree.Machine, kind topotree.Kind, among topotree.CPUSet) (out 
 }
 
 // DescribePUs returns the text form of a set of PUs with its description on the bundle's host.
-func DescribePUs(b *bundle.Bundle, pus plans.PUSet) string {
+func DescribePUs(b *bundle.Bundle, pus topotree.CPUSet) string {
 	return pus.String() + " (" + describePUs(&b.Host, pus) + ")"
 }

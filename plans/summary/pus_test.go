@@ -3,8 +3,8 @@ package summary
 import (
 	"testing"
 
-	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/topotree"
 	"sandwich/topotree/hwloc"
 )
 
@@ -31,7 +31,7 @@ func TestPUWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var pus plans.PUSet
+		var pus topotree.CPUSet
 		if err := pus.UnmarshalText([]byte(c.pus)); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
+	"sandwich/topotree"
 )
 
 // Summary is the content of `plan show`, as text and as stable JSON.
@@ -42,10 +43,10 @@ type Summary struct {
 
 // Service is the service configuration with derived values.
 type Service struct {
-	Ranks      []plans.Rank `json:"ranks"`
-	TP         int          `json:"tp"`
-	PrefillPUs plans.PUSet  `json:"prefill_pus"`
-	DecodePUs  plans.PUSet  `json:"decode_pus"`
+	Ranks      []plans.Rank    `json:"ranks"`
+	TP         int             `json:"tp"`
+	PrefillPUs topotree.CPUSet `json:"prefill_pus"`
+	DecodePUs  topotree.CPUSet `json:"decode_pus"`
 }
 
 // Weight is a weight's compute path with the derived chain.

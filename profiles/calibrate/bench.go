@@ -146,7 +146,7 @@ func counts(n int) []int {
 // curve bends since SMT siblings share multipliers.
 func (b *bench) counts() []int {
 	out := counts(b.pool.Size())
-	if cores := len(b.profile.CorePUs()); cores > 0 && cores < b.pool.Size() && !slices.Contains(out, cores) {
+	if cores := b.profile.CorePUs().Count(); cores > 0 && cores < b.pool.Size() && !slices.Contains(out, cores) {
 		out = append(out, cores)
 		slices.Sort(out)
 	}

@@ -58,7 +58,7 @@ func TestStretch(t *testing.T) {
 
 // TestPasses checks that a sample is the work of all passes by their time, without that of warm.
 func TestPasses(t *testing.T) {
-	workers, err := pool.New(narrow(t).FirstPUs(1), pool.Options{})
+	workers, err := pool.New(narrow(t).FirstPUs(1).Slice(), pool.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

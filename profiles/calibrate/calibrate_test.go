@@ -30,7 +30,7 @@ func withCaches(t *testing.T, size func(kind topotree.Kind, bytes int64) int64) 
 		t.Fatal(err)
 	}
 	d := p.Machine.Describe()
-	d.Allowed = topotree.NewCPUSet(p.FirstPUs(2)...)
+	d.Allowed = p.FirstPUs(2)
 	d.Levels = slices.DeleteFunc(d.Levels, func(l topotree.LevelData) bool { return l.Kind == topotree.KindL4 })
 	if !slices.ContainsFunc(d.Levels, func(l topotree.LevelData) bool { return l.Kind == topotree.KindL3 }) {
 		d.Levels = append(d.Levels, topotree.LevelData{Kind: topotree.KindL3, Bytes: 8 << 20,
@@ -71,7 +71,7 @@ func TestMeasure(t *testing.T) {
 	if err := p.Check(); err != nil {
 		t.Error(err)
 	}
-	n := len(p.UsablePUs())
+	n := p.UsablePUs().Count()
 	var names []string
 	for _, c := range p.Ceilings[1:] {
 		names = append(names, c.Name())
@@ -217,7 +217,7 @@ func TestRates(t *testing.T) {
 
 // Figures of one set of workers follow each other, and the first round of each is thrown away.
 func TestSampleBySet(t *testing.T) {
-	workers, err := pool.New(narrow(t).FirstPUs(2), pool.Options{})
+	workers, err := pool.New(narrow(t).FirstPUs(2).Slice(), pool.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

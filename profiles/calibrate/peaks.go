@@ -18,10 +18,10 @@ import (
 func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling,
 	error) {
 	pus := p.FirstPUs(1)
-	if len(pus) == 0 {
+	if pus.IsEmpty() {
 		return nil, errNoPU
 	}
-	worker, err := pool.New(pus, pool.Options{Pin: true})
+	worker, err := pool.New(pus.Slice(), pool.Options{Pin: true})
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}

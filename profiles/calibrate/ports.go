@@ -17,10 +17,10 @@ import (
 // an instruction. `bench gemm` derives port ceilings from them. Errors are those of Measure.
 func Ports(ctx context.Context, p *profiles.Profile, isa microkernel.ISA) ([]profiles.Ceiling, error) {
 	pus := p.FirstPUs(1)
-	if len(pus) == 0 {
+	if pus.IsEmpty() {
 		return nil, errNoPU
 	}
-	worker, err := pool.New(pus, pool.Options{Pin: true})
+	worker, err := pool.New(pus.Slice(), pool.Options{Pin: true})
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}

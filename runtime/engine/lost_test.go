@@ -96,7 +96,7 @@ func (c *lostCase) undisturbed(t *testing.T, file *gguf.File) [][]float32 {
 func (c *lostCase) open(t *testing.T, file *gguf.File) *forward.Runner {
 	t.Setenv("SANDWICH_LOSE", c.losses)
 	r := openTestRunner(t, file, c.options(c.ranks[0]), lostChunk)
-	if len(r.Plan.Decode.PUs) < 2 {
+	if r.Plan.Decode.PUs.Count() < 2 {
 		r.Close()
 		t.Skip("needs two PUs; allow this process another one")
 	}

@@ -171,7 +171,7 @@ func openTestRunnerBlocks(t testing.TB, file *gguf.File, o heuristic.Options, ch
 func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks,
 	context int) *forward.Runner {
 	t.Helper()
-	if o.Service == nil && o.Threads > len(liveHost(t).UsablePUs()) {
+	if o.Service == nil && o.Threads > liveHost(t).UsablePUs().Count() {
 		o.Service, o.Threads = crews(o.Threads), 0
 	}
 	plan, err := planFor(t, file, o)

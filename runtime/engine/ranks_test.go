@@ -20,6 +20,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 )
 
 // crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that
@@ -29,8 +30,8 @@ func crews(workers ...int) *plans.ServiceConfig {
 	for _, n := range workers {
 		r := plans.Rank{NUMANode: -1}
 		for range n {
-			pu := len(s.PrefillPUs)
-			r.PUs, s.PrefillPUs = append(r.PUs, pu), append(s.PrefillPUs, pu)
+			pu := s.PrefillPUs.Count()
+			r.PUs, s.PrefillPUs = r.PUs.Union(topotree.NewCPUSet(pu)), s.PrefillPUs.Union(topotree.NewCPUSet(pu))
 		}
 		s.Ranks = append(s.Ranks, r)
 	}
@@ -109,9 +110,9 @@ func TestRanksBitEqual(t *testing.T) {
 				narrow.ISA = "avx2"
 				same(t, "avx2", want, logitsAlone(t, file, narrow, 512))
 				fewer := *two.Service // decode on the first worker of each rank
-				fewer.DecodePUs = nil
+				fewer.DecodePUs = topotree.CPUSet{}
 				for _, r := range fewer.Ranks {
-					fewer.DecodePUs = append(fewer.DecodePUs, r.PUs[0])
+					fewer.DecodePUs = fewer.DecodePUs.Union(topotree.NewCPUSet(r.PUs.First()))
 				}
 				two.Service = &fewer
 				same(t, "hot switch", want, logitsAlone(t, file, two, 100))

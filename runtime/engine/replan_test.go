@@ -13,6 +13,7 @@ import (
 	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 )
 
 // wideOptions are an engine of three workers on whatever PUs there are, with schedules made again
@@ -30,7 +31,8 @@ func wideOptions(t *testing.T) Options {
 	}
 	profile.Host = live.Host // its caches and kernels, this machine's instructions
 	service := func(pus ...int) *plans.ServiceConfig {
-		return &plans.ServiceConfig{Ranks: []plans.Rank{{PUs: pus, NUMANode: -1}}, PrefillPUs: pus, DecodePUs: pus}
+		set := topotree.NewCPUSet(pus...)
+		return &plans.ServiceConfig{Ranks: []plans.Rank{{PUs: set, NUMANode: -1}}, PrefillPUs: set, DecodePUs: set}
 	}
 	shape := o.Plan.Model
 	plan, err := heuristic.Default(profile, shape, heuristic.Options{Service: service(0, 1, 2)})

@@ -11,16 +11,17 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 )
 
 // switchingRunner decodes on the first PU of the plan and prefills on all of them.
 func switchingRunner(t testing.TB) *forward.Runner {
 	t.Helper()
 	o := tinyOptions(t)
-	if len(o.Plan.Prefill.PUs) < 2 {
+	if o.Plan.Prefill.PUs.Count() < 2 {
 		t.Skip("needs two PUs; allow this process another one")
 	}
-	o.Plan.Decode.PUs = slices.Clone(o.Plan.Decode.PUs[:1])
+	o.Plan.Decode.PUs = topotree.NewCPUSet(o.Plan.Decode.PUs.First())
 	o.Blocks, o.LogitRows = 4, 1
 	r, err := forward.Open(t.Context(), o.Options)
 	if err != nil {

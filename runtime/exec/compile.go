@@ -95,7 +95,7 @@ func (e *Executor) compileGathers() {
 // team returns how many workers share the work of a rank in the phase.
 func (c *executorConfig) team() int {
 	active := c.Workers.Pool.Size()
-	if n := len(c.Phase.PUs); n > 0 {
+	if n := c.Phase.PUs.Count(); n > 0 {
 		active = min(active, n)
 	}
 	return max(1, active/c.Shards.Ranks())

@@ -17,6 +17,7 @@ import (
 	"sandwich/runtime/model/modelfile"
 	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/model/synth"
+	"sandwich/topotree"
 )
 
 // smallFile returns a llama of a few kilobytes in memory and its default plan for a number of
@@ -58,8 +59,8 @@ func configFile(t *testing.T, c model.Config, typ gguf.Type, ranks int) (*gguf.F
 	if ranks > 1 {
 		o.Service = &plans.ServiceConfig{}
 		for r := range ranks {
-			o.Service.Ranks = append(o.Service.Ranks, plans.Rank{NUMANode: -1, PUs: plans.PUSet{r}})
-			o.Service.PrefillPUs = append(o.Service.PrefillPUs, r)
+			o.Service.Ranks = append(o.Service.Ranks, plans.Rank{NUMANode: -1, PUs: topotree.NewCPUSet(r)})
+			o.Service.PrefillPUs = o.Service.PrefillPUs.Union(topotree.NewCPUSet(r))
 		}
 		o.Service.DecodePUs = o.Service.PrefillPUs
 	}

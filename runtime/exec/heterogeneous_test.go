@@ -20,6 +20,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/topotree"
 )
 
 // divisions is the number of forwards under random divisions for each mix of worker kinds. `make
@@ -53,12 +54,12 @@ func mixed(t *testing.T, rng *rand.Rand, base *plans.Plan, workers, ranks int) *
 	}
 	o := heuristic.Options{Weights: base.Weights, ISA: strings.Join(parts, ","), Service: &plans.ServiceConfig{}}
 	for r := range ranks {
-		var pus plans.PUSet
+		var pus topotree.CPUSet
 		for w := r * workers / ranks; w < (r+1)*workers/ranks; w++ {
-			pus = append(pus, w)
+			pus = pus.Union(topotree.NewCPUSet(w))
 		}
 		o.Service.Ranks = append(o.Service.Ranks, plans.Rank{PUs: pus, NUMANode: -1})
-		o.Service.PrefillPUs = append(o.Service.PrefillPUs, pus...)
+		o.Service.PrefillPUs = o.Service.PrefillPUs.Union(pus)
 	}
 	o.Service.DecodePUs = o.Service.PrefillPUs
 	plan, err := heuristic.Default(host, base.Model, o)

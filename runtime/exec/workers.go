@@ -156,7 +156,7 @@ func newGroups(p *pool.Pool, vecs []*microkernel.Vec, ranks []plans.Rank) (*Grou
 		return nil, nil
 	}
 	for _, pu := range p.PUs() {
-		if !slices.ContainsFunc(ranks, func(r plans.Rank) bool { return slices.Contains(r.PUs, pu) }) {
+		if !slices.ContainsFunc(ranks, func(r plans.Rank) bool { return r.PUs.Contains(pu) }) {
 			return nil, fmt.Errorf("PU %d belongs to no rank of the plan", pu)
 		}
 	}
@@ -178,7 +178,7 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 	out := make([][]int, len(ranks))
 	for w, pu := range pus {
 		for r := range ranks {
-			if slices.Contains(ranks[r].PUs, pu) {
+			if ranks[r].PUs.Contains(pu) {
 				out[r] = append(out[r], w)
 				break
 			}

@@ -25,7 +25,7 @@ const (
 func (w *walk) always(p *profiles.Profile, tree *topotree.Tree) {
 	all, cores := w.site.usable, w.site.cores
 	if all.Count() > w.site.most { // the quota covers fewer
-		all = topotree.NewCPUSet(p.FirstPUs(w.site.most)...)
+		all = p.FirstPUs(w.site.most)
 		cores = all.Intersect(cores)
 	}
 	whole := []topotree.CPUSet{all}

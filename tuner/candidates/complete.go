@@ -101,7 +101,7 @@ func (c *completion) contradictions() {
 
 // peak adds the multiply-add rate of an arithmetic.
 func (c *completion) peak(typ string) {
-	cores := topotree.NewCPUSet(c.p.CorePUs()...)
+	cores := c.p.CorePUs()
 	ask := func(isa, typ string) float64 {
 		return roofline.NewMachine(&c.p).Peak(cores, roofline.Path{ISA: isa, Type: typ}).Value
 	}
@@ -156,7 +156,7 @@ func (c *completion) slower(typ string) {
 		if share == 0 {
 			continue
 		}
-		fast := roofline.NewMachine(&c.p).Peak(topotree.NewCPUSet(c.p.CorePUs()[0]), path).Value
+		fast := roofline.NewMachine(&c.p).Peak(topotree.NewCPUSet(c.p.CorePUs().First()), path).Value
 		if i == 0 { // the rates of the others are relative to it
 			share = 1
 		}
@@ -210,11 +210,11 @@ func (c *completion) sizes() {
 
 // memory adds the bandwidth by number of PUs.
 func (c *completion) memory() {
-	all := topotree.NewCPUSet(c.p.UsablePUs()...)
+	all := c.p.UsablePUs()
 	if roofline.NewMachine(&c.p).Bandwidth(all, roofline.Local).Value > 0 {
 		return
 	}
-	cores := max(1, len(c.p.CorePUs()))
+	cores := max(1, c.p.CorePUs().Count())
 	knee := min(assumedKnee*max(1, len(c.nodes())), cores)
 	for _, n := range slices.Compact([]int{1, knee, cores}) {
 		c.p.Ceilings = append(c.p.Ceilings, profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: n,
@@ -235,7 +235,7 @@ func (c *completion) nodes() []topotree.MemoryNode {
 // profile has only figures by number of PUs. The same number of PUs reads less from one node than
 // from all.
 func (c *completion) shares() {
-	nodes, cores := c.nodes(), topotree.NewCPUSet(c.p.CorePUs()...)
+	nodes, cores := c.nodes(), c.p.CorePUs()
 	if len(nodes) < 2 {
 		return
 	}
@@ -320,7 +320,7 @@ func (c *completion) waits() {
 	for _, f := range c.p.Sets {
 		have = append(have, f.Name)
 	}
-	all := topotree.NewCPUSet(c.p.CorePUs()...)
+	all := c.p.CorePUs()
 	m := roofline.NewMachine(&c.p)
 	if all.Count() > 1 && !slices.Contains(have, profiles.Barrier) {
 		c.note("the profile has no barriers; assumed %.3g s of any PUs", m.Barrier(all).Value)

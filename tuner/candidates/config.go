@@ -76,9 +76,9 @@ func (c *Config) TP() int { return len(c.Ranks) }
 func (c *Config) Service() (plans.ServiceConfig, error) {
 	ranks := make([]plans.Rank, len(c.Ranks))
 	for i, r := range c.Ranks {
-		ranks[i] = plans.Rank{PUs: r.PUs.Slice(), NUMANode: r.Node()}
+		ranks[i] = plans.Rank{PUs: r.PUs, NUMANode: r.Node()}
 	}
-	return plans.NewService(ranks, c.Prefill.Slice(), c.Decode.Slice())
+	return plans.NewService(ranks, c.Prefill, c.Decode)
 }
 
 // Of returns the service configuration of a plan on a machine, with the memory nodes nearest to its
@@ -86,10 +86,10 @@ func (c *Config) Service() (plans.ServiceConfig, error) {
 func Of(p *profiles.Profile, plan *plans.Plan) (*Config, error) {
 	ranks := make([]topotree.CPUSet, len(plan.Ranks))
 	for i, r := range plan.Ranks {
-		ranks[i] = topotree.NewCPUSet(r.PUs...)
+		ranks[i] = r.PUs
 	}
-	c, ok := newConfig(newSite(p), ranks, topotree.NewCPUSet(plan.Prefill.PUs...),
-		topotree.NewCPUSet(plan.Decode.PUs...), Origin{Always: plan.Name})
+	c, ok := newConfig(newSite(p), ranks, plan.Prefill.PUs,
+		plan.Decode.PUs, Origin{Always: plan.Name})
 	if !ok {
 		return nil, fmt.Errorf("plan %s: a rank has no usable PU in a phase, or no memory node", plan.Name)
 	}

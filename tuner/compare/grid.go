@@ -19,6 +19,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
+	"sandwich/topotree"
 	"sandwich/tuner/search"
 	"sandwich/tuner/trials"
 )
@@ -171,15 +172,15 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	if err != nil {
 		return err
 	}
-	var pus plans.PUSet
+	var pus topotree.CPUSet
 	if err := pus.UnmarshalText([]byte(x[1])); err != nil {
 		return err
 	}
 	if g.Key.N == 0 {
-		g.Key, g.Compute, g.Threads = key, compute, len(pus)
+		g.Key, g.Compute, g.Threads = key, compute, pus.Count()
 	}
-	if g.Key != key || g.Compute != compute || g.Threads != len(pus) {
-		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, len(pus),
+	if g.Key != key || g.Compute != compute || g.Threads != pus.Count() {
+		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, pus.Count(),
 			g.Key,
 			g.Compute, g.Threads)
 	}

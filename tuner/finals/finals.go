@@ -14,6 +14,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/evidence"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/arms"
 	"sandwich/tuner/partition"
 	"sandwich/tuner/ranking"
@@ -118,7 +119,7 @@ func addTuned(r *arms.Race, e Entry, pair [phase.Count]int) {
 		phases[i] = &plans.Phase{PUs: sets[i].PUs, Tables: e.Tables[i][pair[i]]}
 	}
 	name := fmt.Sprintf("tuned on PUs %s", sets[phase.Prefill].PUs)
-	if len(r.Home.Served()) > 1 && !slices.Equal(sets[phase.Prefill].PUs, sets[phase.Decode].PUs) {
+	if len(r.Home.Served()) > 1 && !sets[phase.Prefill].PUs.Equal(sets[phase.Decode].PUs) {
 		name += fmt.Sprintf(", decode on %s", sets[phase.Decode].PUs)
 	}
 	if e.Partition != r.Home {
@@ -136,16 +137,16 @@ func (e *Entry) pairs(ranked *ranking.Ranking, most int) (out [][phase.Count]int
 			out = append(out, pair)
 		}
 	}
-	find := func(ph phase.Phase, pus []int) int {
+	find := func(ph phase.Phase, pus topotree.CPUSet) int {
 		if !slices.Contains(e.Partition.Served(), ph) {
 			return 0
 		}
-		return slices.IndexFunc(e.Sets[ph], func(s ranking.ActiveSet) bool { return slices.Equal(s.PUs, pus) })
+		return slices.IndexFunc(e.Sets[ph], func(s ranking.ActiveSet) bool { return s.PUs.Equal(pus) })
 	}
 	add(0, 0)
 	for _, c := range ranked.Ranked {
 		if c.Config.TP() == len(e.Partition.Plan.Ranks) {
-			add(find(phase.Prefill, c.Config.Prefill.Slice()), find(phase.Decode, c.Config.Decode.Slice()))
+			add(find(phase.Prefill, c.Config.Prefill), find(phase.Decode, c.Config.Decode))
 		}
 	}
 	for i := range e.Sets[phase.Prefill] {

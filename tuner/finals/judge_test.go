@@ -6,6 +6,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/evidence"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/arms"
 	"sandwich/tuner/partition"
 	"sandwich/tuner/race"
@@ -42,7 +43,7 @@ func TestJudge(t *testing.T) {
 		}
 		r := judge(raced(lapsOf(def), lapsOf(c.again), lapsOf(c.candidate)), false)
 		o, won := (&evidence.Evidence{Finalists: r.Samples}).Outcomes(), r.Phases[phase.Prefill]
-		if len(o) != 2 || o[0].Kept != c.kept || c.kept == (len(won.Phase.PUs) == 1) || !won.Measured {
+		if len(o) != 2 || o[0].Kept != c.kept || c.kept == (won.Phase.PUs.Count() == 1) || !won.Measured {
 			t.Errorf("%s: %+v, winner on PUs %v", c.name, o, won.Phase.PUs)
 		}
 	}
@@ -57,14 +58,14 @@ func raced(came ...race.Standing) *arms.Race {
 	other := &partition.Partition{Plan: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
 	for i, s := range came {
 		c := &arms.Arm{Contender: race.Contender{Name: "tuned"}, On: home, Standing: s}
-		pus := plans.PUSet{7}
+		pus := topotree.NewCPUSet(7)
 		switch {
 		case i == 0:
 			c.Name = evidence.ArmDefault
 		case i == 1:
 			c.Name = evidence.ArmAgain
 		case i > 2:
-			c.Name, c.On, pus = "tuned, 2 ranks", other, plans.PUSet{8}
+			c.Name, c.On, pus = "tuned, 2 ranks", other, topotree.NewCPUSet(8)
 		}
 		c.Phases = [phase.Count]*plans.Phase{{PUs: pus}, {PUs: pus}}
 		r.Arms = append(r.Arms, c)
@@ -140,7 +141,7 @@ func TestJudgeDevice(t *testing.T) {
 		for _, ph := range phase.All {
 			if w := won.Phases[ph]; w.OnDevice != c.want[ph] || !w.Measured {
 				t.Errorf("%s: %s is on the device: %v", c.name, ph, w.OnDevice)
-			} else if wantPU := map[bool]int{false: 7, true: 8}[c.other && c.want[ph]]; w.Phase.PUs[0] != wantPU {
+			} else if wantPU := map[bool]int{false: 7, true: 8}[c.other && c.want[ph]]; w.Phase.PUs.First() != wantPU {
 				t.Errorf("%s: the cores run %s on PUs %v, want %d", c.name, ph, w.Phase.PUs, wantPU)
 			}
 		}

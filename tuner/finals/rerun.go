@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"time"
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/arms"
 	"sandwich/tuner/race"
 	"sandwich/tuner/rig"
@@ -104,12 +104,12 @@ func Repeat(ctx context.Context, won Result, o RerunOptions) (*Rerun, error) {
 
 // addSet adds the plan's tables with both phases on one set of PUs, unless the plan uses that set
 // in each phase.
-func addSet(r *arms.Race, won Result, pus plans.PUSet) {
+func addSet(r *arms.Race, won Result, pus topotree.CPUSet) {
 	var phases [phase.Count]*plans.Phase
 	same := true
 	for _, ph := range r.Home.Served() {
 		one := won.Phases[ph].Phase
-		same = same && slices.Equal(one.PUs, pus)
+		same = same && one.PUs.Equal(pus)
 		one.PUs = pus
 		phases[ph] = &one
 	}
@@ -122,9 +122,9 @@ func addSet(r *arms.Race, won Result, pus plans.PUSet) {
 const mostSetPUs = 4
 
 // EverySetFits returns an error if a plan has too many PUs to race all subsets.
-func EverySetFits(pus plans.PUSet) error {
-	if len(pus) > mostSetPUs {
-		return fmt.Errorf("--every-set: %d PUs have too many sets to race; restrict them by --threads %d", len(pus),
+func EverySetFits(pus topotree.CPUSet) error {
+	if pus.Count() > mostSetPUs {
+		return fmt.Errorf("--every-set: %d PUs have too many sets to race; restrict them by --threads %d", pus.Count(),
 			mostSetPUs)
 	}
 	return nil
@@ -132,19 +132,18 @@ func EverySetFits(pus plans.PUSet) error {
 
 // setsOf returns all subsets of the PUs of some ranks with at least one PU in each rank, because
 // only a rank's own PUs can work on its weights.
-func setsOf(ranks []plans.Rank) []plans.PUSet {
-	sets := []plans.PUSet{nil}
+func setsOf(ranks []plans.Rank) []topotree.CPUSet {
+	sets := []topotree.CPUSet{{}}
 	for _, r := range ranks {
-		var longer []plans.PUSet
+		var longer []topotree.CPUSet
 		for _, set := range sets {
-			for mask := 1; mask < 1<<len(r.PUs); mask++ {
-				with := slices.Clone(set)
-				for i, pu := range r.PUs {
+			for mask := 1; mask < 1<<r.PUs.Count(); mask++ {
+				with := set
+				for i, pu := range r.PUs.Slice() {
 					if mask>>i&1 == 1 {
-						with = append(with, pu)
+						with = with.Union(topotree.NewCPUSet(pu))
 					}
 				}
-				slices.Sort(with)
 				longer = append(longer, with)
 			}
 		}

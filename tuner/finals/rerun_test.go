@@ -8,6 +8,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/arms"
 	"sandwich/tuner/partition"
 	"sandwich/tuner/race"
@@ -42,10 +43,10 @@ func TestJudgeRerun(t *testing.T) {
 	add("alike", home, 1, 1)
 	add("faster tokens", home, 1.2, 0.95)
 	add("ranks", two, 0.95, 0.8)
-	same, other := &plans.Phase{PUs: plans.PUSet{0}}, &plans.Phase{PUs: plans.PUSet{1}}
+	same, other := &plans.Phase{PUs: topotree.NewCPUSet(0)}, &plans.Phase{PUs: topotree.NewCPUSet(1)}
 	add("the plan's prompts", home, 0.9, 1)
 	f.Arms[0].Phases = [phase.Count]*plans.Phase{same, same}
-	f.Arms[4].Phases = [phase.Count]*plans.Phase{{PUs: plans.PUSet{0}}, other}
+	f.Arms[4].Phases = [phase.Count]*plans.Phase{{PUs: topotree.NewCPUSet(0)}, other}
 	f.Arms[1].Laps = append(f.Arms[1].Laps, race.Lap{Round: rounds, Seconds: []float64{1e-3, 1e-3,
 		1e-3}}) // without the plan
 	r := judgeRerun(f, false)
@@ -84,29 +85,29 @@ func TestEverySet(t *testing.T) {
 		}
 		return out
 	}
-	if got := texts(plans.Rank{PUs: plans.PUSet{0, 1, 4}}); !slices.Equal(got,
+	if got := texts(plans.Rank{PUs: topotree.NewCPUSet(0, 1, 4)}); !slices.Equal(got,
 		[]string{"0", "1", "0-1", "4", "0,4", "1,4", "0-1,4"}) {
 		t.Error(got)
 	}
-	if got := texts(plans.Rank{PUs: plans.PUSet{0, 2}}, plans.Rank{PUs: plans.PUSet{1}}); !slices.Equal(got,
-		[]string{"0-1", "1-2", "0-2"}) {
+	two := []plans.Rank{{PUs: topotree.NewCPUSet(0, 2)}, {PUs: topotree.NewCPUSet(1)}}
+	if got := texts(two...); !slices.Equal(got, []string{"0-1", "1-2", "0-2"}) {
 		t.Error(got)
 	}
-	if EverySetFits(plans.PUSet{0, 1, 2, 3}) != nil || EverySetFits(plans.PUSet{0, 1, 2, 3, 4}) == nil {
+	if EverySetFits(topotree.NewCPUSet(0, 1, 2, 3)) != nil || EverySetFits(topotree.NewCPUSet(0, 1, 2, 3, 4)) == nil {
 		t.Error("four PUs have fifteen sets, five have more than are raced")
 	}
-	won := Default(&partition.Partition{Plan: &plans.Plan{Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1}}}}})
+	won := Default(&partition.Partition{Plan: &plans.Plan{Ranks: []plans.Rank{{PUs: topotree.NewCPUSet(0, 1)}}}})
 	prefill, decode := &won.Phases[phase.Prefill], &won.Phases[phase.Decode]
-	prefill.Phase.PUs, decode.Phase.PUs = plans.PUSet{0, 1}, plans.PUSet{0}
+	prefill.Phase.PUs, decode.Phase.PUs = topotree.NewCPUSet(0, 1), topotree.NewCPUSet(0)
 	f := &arms.Race{Home: won.Partition}
 	for _, pus := range setsOf(won.Partition.Plan.Ranks) {
 		addSet(f, won, pus)
 	}
-	if len(f.Arms) != 3 || !slices.Equal(f.Arms[1].Phases[phase.Prefill].PUs, plans.PUSet{1}) {
+	if len(f.Arms) != 3 || !f.Arms[1].Phases[phase.Prefill].PUs.Equal(topotree.NewCPUSet(1)) {
 		t.Errorf("%d arms", len(f.Arms))
 	}
-	decode.Phase.PUs = plans.PUSet{0, 1}
-	if addSet(f, won, plans.PUSet{0, 1}); len(f.Arms) != 3 {
+	decode.Phase.PUs = topotree.NewCPUSet(0, 1)
+	if addSet(f, won, topotree.NewCPUSet(0, 1)); len(f.Arms) != 3 {
 		t.Error("the plan races itself")
 	}
 }

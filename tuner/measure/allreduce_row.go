@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"slices"
 
 	"sandwich/profiles"
 	"sandwich/roofline"
@@ -39,15 +38,15 @@ func AllReduce(ctx context.Context, host *profiles.Profile, o AllReduceOptions) 
 	if err != nil {
 		return nil, err
 	}
-	unique := slices.Compact(slices.Sorted(slices.Values(o.PUs)))
+	unique := topotree.NewCPUSet(o.PUs...)
 	bytes := 4 * int64(o.Rows) * int64(o.Width) * int64(o.Ranks+1)
 	ceiling, ceilingOf := reduceCeiling(host, bytes, unique)
 	var rows []AllReduceRow
 	for arm, seconds := range samples {
 		s := spread.Summarize(seconds)
 		rows = append(rows, AllReduceRow{Way: reduceArms[arm], Rows: o.Rows, Width: o.Width, Ranks: o.Ranks,
-			Threads: len(o.PUs), PUs: len(unique), Bytes: bytes, Median: s.Median, Min: s.Min, P10: s.P10, P90: s.P90,
-			Reps: len(seconds), Rate: float64(bytes) / s.Median, Ceiling: ceiling,
+			Threads: len(o.PUs), PUs: unique.Count(), Bytes: bytes, Median: s.Median, Min: s.Min, P10: s.P10,
+			P90: s.P90, Reps: len(seconds), Rate: float64(bytes) / s.Median, Ceiling: ceiling,
 			CeilingOf: ceilingOf, CPU: host.Host.CPUModel})
 	}
 	return rows, nil
@@ -55,14 +54,14 @@ func AllReduce(ctx context.Context, host *profiles.Profile, o AllReduceOptions) 
 
 // reduceCeiling returns the bandwidth between the ranks: that of the L3, or of memory if there is
 // no L3 or it does not hold the matrices. Reads from a worker's own cache may exceed it.
-func reduceCeiling(host *profiles.Profile, bytes int64, pus []int) (float64, string) {
+func reduceCeiling(host *profiles.Profile, bytes int64, pus topotree.CPUSet) (float64, string) {
 	level := "memory"
 	for _, o := range host.Machine.Objects {
 		if o.Kind == topotree.KindL3 && bytes <= o.Bytes/2 {
 			level = "l3"
 		}
 	}
-	a := roofline.NewMachine(host).Read(topotree.NewCPUSet(pus...), level)
+	a := roofline.NewMachine(host).Read(pus, level)
 	if !a.Known() {
 		return 0, ""
 	}

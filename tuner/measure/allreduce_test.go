@@ -17,7 +17,7 @@ func TestAllReduce(t *testing.T) {
 	for _, size := range [][2]int{{1, 77}, {40, 257}, {3, 16}} {
 		for _, ranks := range []int{1, 2, 3} {
 			o := AllReduceOptions{Rows: size[0], Width: size[1], Ranks: ranks, Chunk: 256, Reps: 2,
-				PUs: ReduceWorkers(host.CorePUs(), ranks, ranks+1)}
+				PUs: ReduceWorkers(host.CorePUs().Slice(), ranks, ranks+1)}
 			rows, err := AllReduce(t.Context(), host, o)
 			if err != nil || len(rows) != len(reduceArms) {
 				t.Fatalf("%v, %d ranks: %d rows, %v", size, ranks, len(rows), err)

@@ -169,7 +169,7 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 
 // portsOfOps sets the ceilings of the products, and the seconds of each class in Ports.
 func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *roofline.PortRates, tokens int) {
-	workers := float64(len(p.Prefill.PUs))
+	workers := float64(p.Prefill.PUs.Count())
 	for i := range m.Ops {
 		op, row := &m.Ops[i], &rows[at[i]]
 		n := tokens

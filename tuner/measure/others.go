@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"sandwich/topotree"
 )
 
 // Others measures how much of some PUs other processes use, and a hypervisor for other machines:
@@ -13,7 +15,7 @@ import (
 // these (no Linux, a sandbox), it reports no other use. `plan check --measure` uses it.
 type Others struct {
 	proc   string
-	pus    []int
+	pus    topotree.CPUSet
 	before ledger
 }
 
@@ -32,9 +34,9 @@ type spent struct {
 
 // WatchOthers starts watching some PUs. Threads that work meanwhile must exist until Share is
 // called, because the time of an ended thread is not known.
-func WatchOthers(pus []int) *Others { return watchOthers("/proc", pus) }
+func WatchOthers(pus topotree.CPUSet) *Others { return watchOthers("/proc", pus) }
 
-func watchOthers(proc string, pus []int) *Others {
+func watchOthers(proc string, pus topotree.CPUSet) *Others {
 	return &Others{proc, pus, readLedger(proc)}
 }
 
@@ -54,7 +56,7 @@ func (o *Others) Share() float64 {
 		all -= own
 	}
 	most := 0.0
-	for _, pu := range o.pus {
+	for pu := range o.pus.All() {
 		most = max(most, taken[pu])
 	}
 	wall := after.uptime - o.before.uptime

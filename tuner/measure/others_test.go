@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandwich/topotree"
 )
 
 // booked writes the files of a kernel: uptime, busy seconds of PUs 0 and 1 with stolen seconds, and
@@ -50,13 +52,13 @@ func TestOthersByTheBooks(t *testing.T) {
 	} {
 		proc := t.TempDir()
 		booked(t, proc, 100, 50, 50, 1, 7, 0)
-		o := watchOthers(proc, c.pus)
+		o := watchOthers(proc, topotree.NewCPUSet(c.pus...))
 		booked(t, proc, 110, 50+c.busy0, 50+c.busy1, 1+c.stolen1, 7+c.own, c.on)
 		if got := o.Share(); got < c.want-1e-6 || got > c.want+1e-6 {
 			t.Errorf("%s: %v of a PU, want %v", c.what, got, c.want)
 		}
 	}
-	if got := watchOthers(t.TempDir(), []int{0}).Share(); got != 0 {
+	if got := watchOthers(t.TempDir(), topotree.NewCPUSet(0)).Share(); got != 0 {
 		t.Errorf("without books: %v", got)
 	}
 }

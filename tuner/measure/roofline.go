@@ -155,9 +155,9 @@ func (o *RooflineOptions) predict(m int, by *anchors) (rows []RooflineRow, at []
 // pus returns the PUs of a phase.
 func (o *RooflineOptions) pus(phase string) topotree.CPUSet {
 	if phase == cost.Phases[1] {
-		return topotree.NewCPUSet(o.Placer.Plan.Decode.PUs...)
+		return o.Placer.Plan.Decode.PUs
 	}
-	return topotree.NewCPUSet(o.Placer.Plan.Prefill.PUs...)
+	return o.Placer.Plan.Prefill.PUs
 }
 
 // pace returns the bounds of ops on some PUs in an arithmetic.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sandwich/plans"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 	"sandwich/tuner/measure/spread"
 )
 
@@ -48,16 +48,15 @@ var ErrNoFewer = errors.New("needs more PUs for prefill than for decode")
 // FewerForDecode returns the plan with decode on a part of the PUs of prefill: unchanged if it
 // already is, otherwise on the first PU of each rank. The error may be ErrNoFewer.
 func FewerForDecode(plan *plans.Plan) (*plans.Plan, error) {
-	if !slices.Equal(plan.Prefill.PUs, plan.Decode.PUs) {
+	if !plan.Prefill.PUs.Equal(plan.Decode.PUs) {
 		return plan, nil
 	}
 	p := *plan
-	var fewer plans.PUSet
+	var fewer topotree.CPUSet
 	for _, r := range p.Ranks {
-		fewer = append(fewer, r.PUs[0])
+		fewer = fewer.Union(topotree.NewCPUSet(r.PUs.First()))
 	}
-	slices.Sort(fewer)
-	if len(fewer) == len(p.Prefill.PUs) {
+	if fewer.Count() == p.Prefill.PUs.Count() {
 		return nil, ErrNoFewer
 	}
 	s, err := plans.NewService(p.Ranks, p.Prefill.PUs, fewer)

@@ -10,6 +10,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/rig"
 )
 
@@ -69,15 +70,15 @@ func (p *Partition) Served() []phase.Phase {
 func (p *Partition) Opened() bool { return p.Workers != nil }
 
 // Start starts one worker for each of the PUs.
-func (p *Partition) Start(pus []int) (err error) {
+func (p *Partition) Start(pus topotree.CPUSet) (err error) {
 	o := exec.PlanWorkers(p.Plan)
-	o.PUs = pus
+	o.PUs = pus.Slice()
 	p.Workers, err = exec.NewWorkers(o)
 	return err
 }
 
 // Usable returns the PUs from which candidates are made.
-func (p *Partition) Usable() []int {
+func (p *Partition) Usable() topotree.CPUSet {
 	if p.Subject.Plan.Threads > 0 || len(p.Plan.Ranks) > 1 { // chosen by the user, or one PU per rank
 		return p.Plan.PUs()
 	}

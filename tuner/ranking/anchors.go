@@ -42,7 +42,7 @@ func Anchors(ctx context.Context, o Options, within time.Duration) (*Calibration
 	if err != nil {
 		return nil, err
 	}
-	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
+	c := &calibration{plan: plan, predictor: predictor, pus: plan.Prefill.PUs,
 		out: &Calibration{Types: map[string]roofline.Efficiency{}}}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoTime)
 	defer cancel()
@@ -92,7 +92,7 @@ func (c *calibration) measure(ctx context.Context, o Options) error {
 	}
 	all := c.plan.Prefill.PUs
 	for _, stage := range []struct {
-		pus    []int
+		pus    topotree.CPUSet
 		tables []plans.Table
 		rows   []int
 		to     *[]kernels.ProductTime
@@ -101,7 +101,7 @@ func (c *calibration) measure(ctx context.Context, o Options) error {
 		{c.one(), anchors, anchorRows[:1], &c.alone},
 		{all, others, heldRows, &c.took},
 	} {
-		if len(stage.tables) == 0 || len(stage.pus) == 0 {
+		if len(stage.tables) == 0 || stage.pus.IsEmpty() {
 			continue
 		}
 		plan := *c.plan
@@ -116,20 +116,20 @@ func (c *calibration) measure(ctx context.Context, o Options) error {
 	return nil
 }
 
-// one returns the PU on which anchors of a single PU are measured, or nil if there is only one.
-func (c *calibration) one() []int {
-	if len(c.plan.Prefill.PUs) < 2 {
-		return nil
+// one returns the PU on which anchors of a single PU are measured, or none if there is only one.
+func (c *calibration) one() topotree.CPUSet {
+	if c.plan.Prefill.PUs.Count() < 2 {
+		return topotree.CPUSet{}
 	}
-	return c.plan.Prefill.PUs[:1]
+	return topotree.NewCPUSet(c.plan.Prefill.PUs.First())
 }
 
 // reachAlone returns the fraction that a memory-bound anchor of one PU shows for single PUs.
 func (c *calibration) reachAlone(compute string, near roofline.Efficiency, memory roofline.Anchor) float64 {
-	if memory.Seconds <= 0 || len(c.one()) == 0 {
+	if memory.Seconds <= 0 || c.one().IsEmpty() {
 		return 0
 	}
-	return roofline.FitAlone(c.predictor.Pace(compute, topotree.NewCPUSet(c.one()...)), near, memory)
+	return roofline.FitAlone(c.predictor.Pace(compute, c.one()), near, memory)
 }
 
 // sayAlone returns a part of a sentence, or "" if no anchor was measured on one PU.
@@ -137,7 +137,7 @@ func (c *calibration) sayAlone(near roofline.Efficiency) string {
 	if near.Alone <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (PU %d alone: %.0f %%)", c.one()[0], 100*near.Alone)
+	return fmt.Sprintf(" (PU %d alone: %.0f %%)", c.one().First(), 100*near.Alone)
 }
 
 // find returns the seconds of a product, or 0 if it was not measured.

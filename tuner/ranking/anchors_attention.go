@@ -6,7 +6,6 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/roofline"
-	"sandwich/topotree"
 	"sandwich/tuner/measure/kernels"
 	"sandwich/tuner/search"
 )
@@ -37,12 +36,12 @@ func (c *calibration) attention(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	pace := c.predictor.Pace(microkernel.ComputeF32.String(), topotree.NewCPUSet(c.plan.Prefill.PUs...))
+	pace := c.predictor.Pace(microkernel.ComputeF32.String(), c.plan.Prefill.PUs)
 	near, err := roofline.FitEfficiency(pace, decode, roofline.Anchor{}, prefill)
 	if err != nil {
 		return nil
 	}
-	if ao.PUs, ao.Prefill = c.one(), nil; len(ao.PUs) > 0 {
+	if ao.PUs, ao.Prefill = c.one(), nil; !ao.PUs.IsEmpty() {
 		var alone roofline.Anchor
 		if alone, _, err = attentionAnchors(ctx, ao); err == nil {
 			near.Alone = c.reachAlone(microkernel.ComputeF32.String(), near, alone)

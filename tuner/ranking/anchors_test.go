@@ -12,7 +12,6 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/synth"
-	"sandwich/topotree"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure/kernels"
 	"sandwich/tuner/replay"
@@ -36,7 +35,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
+	c := &calibration{plan: plan, predictor: predictor, pus: plan.Prefill.PUs,
 		out: &Calibration{Types: map[string]roofline.Efficiency{}}}
 	tables := c.byBytes()
 	if first, last := tables[0].WeightKey, tables[len(tables)-1].WeightKey; first.K != 5632 || last.N != 32000 {
@@ -54,7 +53,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 				Seconds: []float64{seconds, seconds * 5, seconds}})
 		}
 	}
-	first := topotree.NewCPUSet(c.one()...)
+	first := c.one()
 	c.alone = append(c.alone, kernels.ProductTime{Key: tables[0].WeightKey, M: 1,
 		Seconds: []float64{predictor.Product(1, tables[0].WeightKey, "int8", first)}})
 	predictor.Calibrate(nil)

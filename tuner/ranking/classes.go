@@ -25,7 +25,7 @@ func (s *simulation) classes(profile *profiles.Profile, plan *plans.Plan) error 
 	fastest := 0.0
 	for _, k := range kinds {
 		var all []int
-		for _, pu := range profile.CorePUs() {
+		for pu := range profile.CorePUs().All() {
 			if m.Class(pu).ID == k.ID {
 				all = append(all, pu)
 			}
@@ -40,7 +40,7 @@ func (s *simulation) classes(profile *profiles.Profile, plan *plans.Plan) error 
 	}
 	best := *plan
 	config := s.out.Ranked[0].Config
-	best.Prefill.PUs, best.Decode.PUs = config.Prefill.Slice(), config.Decode.Slice()
+	best.Prefill.PUs, best.Decode.PUs = config.Prefill, config.Decode
 	p := cost.Placer{Model: s.o.Model, Plan: &best, Machine: m, Context: rateDepth}
 	if p.Model == nil {
 		var err error

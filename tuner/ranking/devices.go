@@ -13,7 +13,6 @@ import (
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
-	"sandwich/topotree"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/replay"
 )
@@ -52,7 +51,7 @@ func OnDevices(host *profiles.Profile, o Options, prefill, decode string) (*Devi
 		return nil, nil, err
 	}
 	profile, _ := candidates.Complete(host, plan.Widest(), []string{devicePath})
-	set := topotree.NewCPUSet(plan.Prefill.PUs...)
+	set := plan.Prefill.PUs
 	ceiling, err := roofline.NewMachine(profile).Ceiling(set, roofline.Path{ISA: plan.Widest(), Type: devicePath})
 	if err != nil {
 		return nil, nil, err

@@ -40,8 +40,8 @@ func (r *Ranking) Trace() *evidence.Trace {
 		for _, n := range c.Bytes {
 			bytes += n
 		}
-		out.Keep(evidence.TraceCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill.Slice(),
-			DecodePUs: c.Config.Decode.Slice(), PrefillRate: num.Significant(c.PrefillRate),
+		out.Keep(evidence.TraceCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill,
+			DecodePUs: c.Config.Decode, PrefillRate: num.Significant(c.PrefillRate),
 			DecodeRate: num.Significant(c.DecodeRate),
 			Latency:    num.Significant(c.Report.Mean((*replay.Outcome).Latency).Seconds()), Bytes: bytes})
 	}

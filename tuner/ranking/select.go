@@ -4,28 +4,28 @@ import (
 	"fmt"
 	"slices"
 
-	"sandwich/plans"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/candidates"
 )
 
 // ActiveSet is one choice of the active PUs of a phase.
 type ActiveSet struct {
 	Name string // of the configuration that it comes from: "all PUs", "remove(1,5) cut at numa, TP 8"
-	PUs  plans.PUSet
+	PUs  topotree.CPUSet
 }
 
 // Sets returns the PUs of a phase in the best configurations with the given number of ranks, best
 // first, and the sets of their neighbors, at most most, that are not among them.
 func (r *Ranking) Sets(p phase.Phase, ranks, most int) (best, near []ActiveSet) {
-	pusOf := func(c *candidates.Config) plans.PUSet {
+	pusOf := func(c *candidates.Config) topotree.CPUSet {
 		if p == phase.Decode {
-			return c.Decode.Slice()
+			return c.Decode
 		}
-		return c.Prefill.Slice()
+		return c.Prefill
 	}
-	has := func(list []ActiveSet, pus plans.PUSet) bool {
-		return slices.ContainsFunc(list, func(s ActiveSet) bool { return slices.Equal(s.PUs, pus) })
+	has := func(list []ActiveSet, pus topotree.CPUSet) bool {
+		return slices.ContainsFunc(list, func(s ActiveSet) bool { return s.PUs.Equal(pus) })
 	}
 	for _, c := range r.Ranked {
 		if pus := pusOf(c.Config); c.Config.TP() == ranks && !has(best, pus) {

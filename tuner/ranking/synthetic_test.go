@@ -177,10 +177,10 @@ type probeWriter struct {
 	fig func(v float64, unit string) profiles.Figure
 }
 
-func (w *probeWriter) first(n int) topotree.CPUSet { return topotree.NewCPUSet(w.p.FirstPUs(n)...) }
+func (w *probeWriter) first(n int) topotree.CPUSet { return w.p.FirstPUs(n) }
 
 func (w *probeWriter) peaks() {
-	usable := len(w.p.UsablePUs())
+	usable := w.p.UsablePUs().Count()
 	for _, n := range countsUpTo(usable) {
 		set := w.first(n)
 		w.p.Ceilings = append(w.p.Ceilings,
@@ -284,7 +284,7 @@ func (h *syntheticHost) ofNode(node int) topotree.CPUSet {
 }
 
 func (w *probeWriter) waits() {
-	usable := len(w.p.UsablePUs())
+	usable := w.p.UsablePUs().Count()
 	for _, n := range countsUpTo(usable) {
 		if n > 1 {
 			set := w.first(n)

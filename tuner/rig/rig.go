@@ -131,7 +131,7 @@ func (r *Rig) compile(arm Arm) (a *compiled, err error) {
 		on = r.free
 	}
 	a = &compiled{unpinned: arm.Unpinned}
-	if a.workers, err = on.On(arm.Phase.PUs); err != nil {
+	if a.workers, err = on.On(arm.Phase.PUs.Slice()); err != nil {
 		return nil, err
 	}
 	a.executor, err = r.model.Compile(arm.Phase, on)

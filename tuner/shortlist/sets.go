@@ -72,12 +72,12 @@ func (c *chooser) withEveryRank(sets []ranking.ActiveSet) (out []ranking.ActiveS
 	}
 	for _, s := range sets {
 		name := "PUs " + s.PUs.String() + " (" + s.Name + ")"
-		if slices.ContainsFunc(s.PUs, func(pu int) bool { return !slices.Contains(c.p.Plan.PUs(), pu) }) {
+		if !s.PUs.In(c.p.Plan.PUs()) {
 			c.Run.Reject(name, "they are of another partition")
 			continue
 		}
 		if slices.ContainsFunc(ranks, func(r plans.Rank) bool {
-			return !slices.ContainsFunc(r.PUs, func(pu int) bool { return slices.Contains(s.PUs, pu) })
+			return !r.PUs.Intersects(s.PUs)
 		}) {
 			c.Run.Reject(name, "they leave a rank without a PU")
 			continue
@@ -89,7 +89,7 @@ func (c *chooser) withEveryRank(sets []ranking.ActiveSet) (out []ranking.ActiveS
 
 // withDefault puts the set of the default plan among the candidates.
 func withDefault(sets []ranking.ActiveSet, def ranking.ActiveSet) []ranking.ActiveSet {
-	if slices.ContainsFunc(sets, func(s ranking.ActiveSet) bool { return slices.Equal(s.PUs, def.PUs) }) {
+	if slices.ContainsFunc(sets, func(s ranking.ActiveSet) bool { return s.PUs.Equal(def.PUs) }) {
 		return sets
 	}
 	return append([]ranking.ActiveSet{def}, sets...)
@@ -124,7 +124,7 @@ func (c *chooser) measure(ctx context.Context, ph phase.Phase, sets []ranking.Ac
 	for _, s := range sets {
 		var phases [phase.Count]*plans.Phase
 		phases[ph] = &plans.Phase{PUs: s.PUs, Tables: def.Tables}
-		r.Add(s.Name, c.p, phases, false, slices.Equal(s.PUs, def.PUs))
+		r.Add(s.Name, c.p, phases, false, s.PUs.Equal(def.PUs))
 	}
 	keep := c.tabled()
 	err := r.AddTests(ctx, true, end, ph)
@@ -133,7 +133,7 @@ func (c *chooser) measure(ctx context.Context, ph phase.Phase, sets []ranking.Ac
 	}
 	if errors.Is(err, arms.ErrUndecided) {
 		c.Run.Reject(ph.String(), err.Error()+": the PUs of the default plan stay")
-		i := slices.IndexFunc(sets, func(s ranking.ActiveSet) bool { return slices.Equal(s.PUs, def.PUs) })
+		i := slices.IndexFunc(sets, func(s ranking.ActiveSet) bool { return s.PUs.Equal(def.PUs) })
 		return sets[i : i+1], nil
 	}
 	if err != nil {

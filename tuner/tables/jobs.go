@@ -7,6 +7,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/measure/kernels"
 	"sandwich/tuner/ranking"
 )
@@ -38,11 +39,11 @@ func (b *Problems) jobs(sets [phase.Count][]ranking.ActiveSet) []*Job {
 
 // jobsOn returns the searches of one set of PUs, one for each worker kind. total is the cost of all
 // shapes in a forward of the phase.
-func (b *Problems) jobsOn(ph phase.Phase, s int, pus plans.PUSet, total float64) (jobs []*Job) {
+func (b *Problems) jobsOn(ph phase.Phase, s int, pus topotree.CPUSet, total float64) (jobs []*Job) {
 	plan := b.Partition.Plan
 	for _, class := range b.classes() {
-		own := slices.DeleteFunc(slices.Clone(pus), func(pu int) bool { return plan.ClassOf(pu) != class })
-		if len(own) == 0 {
+		own := plan.OfClass(class, pus)
+		if own.IsEmpty() {
 			continue
 		}
 		shapes, err := plan.TableShapes(own)

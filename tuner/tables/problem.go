@@ -7,6 +7,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 	"sandwich/tuner/partition"
 	"sandwich/tuner/search"
 )
@@ -14,7 +15,7 @@ import (
 // Job is one kernel table to search.
 type Job struct {
 	Phase  phase.Phase
-	PUs    plans.PUSet      // PUs of the set that belong to the worker kind
+	PUs    topotree.CPUSet  // PUs of the set that belong to the worker kind
 	Shape  plans.TableShape // with the threads of the set
 	set    int              // index into the sets of the phase
 	class  string           // of workers; "": the main one
@@ -141,7 +142,7 @@ func known(j *Job, earlier []*Job) []search.Anchor {
 		return nil
 	}
 	for _, e := range earlier {
-		if e.Phase == phase.Decode && e.class == j.class && e.key() == j.key() && slices.Equal(e.PUs, j.PUs) {
+		if e.Phase == phase.Decode && e.class == j.class && e.key() == j.key() && e.PUs.Equal(j.PUs) {
 			return slices.DeleteFunc(slices.Clone(e.result.Anchors),
 				func(a search.Anchor) bool { return len(a.Seconds) == 0 })
 		}

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"sandwich/microkernel"
-	"sandwich/plans"
 	"sandwich/roofline"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
@@ -12,30 +11,29 @@ import (
 // ceiling returns the ceiling of n of some PUs that work together, or the zero Ceiling if the
 // profile lacks a figure. The bandwidth of a model that fits in the last-level cache is that of the
 // cache.
-func (b *Problems) ceiling(c microkernel.Compute, pus plans.PUSet, n int) roofline.Ceiling {
+func (b *Problems) ceiling(c microkernel.Compute, pus topotree.CPUSet, n int) roofline.Ceiling {
 	level := "memory"
 	if b.Partition.ModelBytes() <= b.Partition.LastLevel() {
 		level = "l3"
 	}
-	set := topotree.NewCPUSet(pus...)
 	path := roofline.Path{ISA: b.Partition.Plan.ISAOf("").String(), Type: c.String()}
 	m := roofline.NewMachine(b.Partition.Subject.Profile)
-	read, peak := m.Read(set, level), m.Peak(set, path)
+	read, peak := m.Read(pus, level), m.Peak(pus, path)
 	if !read.Known() || !peak.Known() {
 		return roofline.Ceiling{}
 	}
-	part := float64(n) / float64(len(pus))
+	part := float64(n) / float64(pus.Count())
 	return roofline.Ceiling{Bandwidth: part * read.Value, Targets: []roofline.Target{{Name: path.String(),
 		Peak: part * peak.Value}}}
 }
 
 // caches returns the bytes of L1 and L2 available to one of some PUs; 0 if unknown.
-func (b *Problems) caches(pus plans.PUSet) (l1, l2 int) {
+func (b *Problems) caches(pus topotree.CPUSet) (l1, l2 int) {
 	host := b.Partition.Subject.Profile
 	l1 = int(min(host.Host.L1D, 1<<20))
 	for _, o := range host.Machine.Objects {
-		if o.Kind == topotree.KindL2 && o.CPUs.Contains(pus[0]) {
-			sharers := o.CPUs.Intersect(topotree.NewCPUSet(pus...)).Count()
+		if o.Kind == topotree.KindL2 && o.CPUs.Contains(pus.First()) {
+			sharers := o.CPUs.Intersect(pus).Count()
 			l2 = int(min(o.Bytes, 64<<20)) / max(1, sharers)
 		}
 	}

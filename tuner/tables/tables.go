@@ -133,7 +133,7 @@ func (b *bench) ready(ctx context.Context, j *Job, p search.Problem) (err error)
 			return err
 		}
 	}
-	active, err := workers.On(j.PUs)
+	active, err := workers.On(j.PUs.Slice())
 	if err != nil {
 		return err
 	}

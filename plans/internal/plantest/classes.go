@@ -6,6 +6,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/topotree"
 )
 
 // Heterogeneous returns the plan of Parts with its second PU in a class of AVX2 workers.
@@ -16,7 +17,7 @@ func Heterogeneous(t *testing.T) *plans.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Classes = []plans.Class{{Name: "little", ISA: avx2, PUs: plans.PUSet{1}}}
+	p.Classes = []plans.Class{{Name: "little", ISA: avx2, PUs: topotree.NewCPUSet(1)}}
 	for _, ph := range []*plans.Phase{&p.Prefill, &p.Decode} {
 		var tables []plans.Table
 		for _, x := range ph.Tables {

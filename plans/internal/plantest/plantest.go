@@ -7,6 +7,7 @@ import (
 	"sandwich/plans/evidence"
 	"sandwich/plans/internal/hosttest"
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // Parts returns the parts of a small bundle with a value in every field.
@@ -17,7 +18,7 @@ func Parts(t testing.TB) (plans.Plan, profiles.Profile, evidence.Evidence) {
 		Figure: profiles.NewFigure("FLOP/s", []float64{1.8e11, 1.9e11})}}
 	p := Default(t, h, Llama160M("q8_0"), "")
 	p.Name, p.Tuned = "tuned on a test", true
-	p.Decode.PUs = plans.PUSet{0, 2}
+	p.Decode.PUs = topotree.NewCPUSet(0, 2)
 	p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 1, 2
 	return *p, *h, evidence.Evidence{
 		Version: plans.Version, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick",

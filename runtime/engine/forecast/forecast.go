@@ -29,9 +29,9 @@ func NewCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table
 	var ceilings [2]map[string]roofline.Ceiling
 	if p != nil {
 		machine := roofline.NewMachine(p)
-		for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
+		for i, pus := range []topotree.CPUSet{plan.Prefill.PUs, plan.Decode.PUs} {
 			// An error leaves a nil map: costs then follow from the unknown rates.
-			ceilings[i], _ = machine.CoreCeilings(topotree.NewCPUSet(pus...), plan.Widest(), plan.Arithmetics())
+			ceilings[i], _ = machine.CoreCeilings(pus, plan.Widest(), plan.Arithmetics())
 		}
 	}
 	index := map[string]int{}

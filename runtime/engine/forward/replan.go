@@ -8,6 +8,7 @@ import (
 	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 )
 
 // Team is the set of workers that run the forwards of a phase, and their schedules.
@@ -83,19 +84,16 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 // serviceOf returns the plan's service configuration without the PUs of workers that do not run.
 func (r *Runner) serviceOf(prefill, decode []int) (plans.ServiceConfig, error) {
 	pus := r.Pool().PUs()
-	on := func(workers []int) (set plans.PUSet) {
+	on := func(workers []int) (set topotree.CPUSet) {
 		for _, w := range workers {
-			set = append(set, pus[w])
+			set = set.Union(topotree.NewCPUSet(pus[w]))
 		}
-		slices.Sort(set)
 		return set
 	}
 	pre, dec := on(prefill), on(decode)
 	ranks := slices.Clone(r.Plan.Ranks)
 	for i := range ranks {
-		ranks[i].PUs = slices.DeleteFunc(slices.Clone(ranks[i].PUs), func(pu int) bool {
-			return !slices.Contains(pre, pu) && !slices.Contains(dec, pu)
-		})
+		ranks[i].PUs = ranks[i].PUs.Intersect(pre.Union(dec))
 	}
 	return plans.NewService(ranks, pre, dec)
 }

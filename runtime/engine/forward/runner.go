@@ -79,7 +79,7 @@ func (r *Runner) compile() (err error) {
 	workers := r.assembly.Workers
 	for i, p := range []*plans.Phase{&r.Plan.Prefill, &r.Plan.Decode} {
 		ph := &r.phases[i]
-		if ph.workers, err = workers.On(p.PUs); err != nil {
+		if ph.workers, err = workers.On(p.PUs.Slice()); err != nil {
 			return err
 		}
 		if ph.planned, err = r.assembly.Compile(p, workers); err != nil {

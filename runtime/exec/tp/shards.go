@@ -9,6 +9,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/topotree"
 )
 
 // Shards is a model divided among the tensor-parallel ranks of a plan. Each rank has one buffer for
@@ -25,7 +26,7 @@ type Shard struct {
 	Model  *model.Model // the same ops over the heads, columns and words of the rank
 	Layers Layers
 	Node   int // NUMA node of its memory, or mem.AnyNode
-	PUs    plans.PUSet
+	PUs    topotree.CPUSet
 	First  bool // computes what is not cut
 }
 
@@ -78,7 +79,7 @@ func (p *Shards) RankOf(pu int) int {
 	if len(p.List) == 1 {
 		return 0
 	}
-	return slices.IndexFunc(p.List, func(r Shard) bool { return slices.Contains(r.PUs, pu) })
+	return slices.IndexFunc(p.List, func(r Shard) bool { return r.PUs.Contains(pu) })
 }
 
 // KVBytes returns the size of stores with the given numbers of blocks. A KV head of two ranks

@@ -89,7 +89,7 @@ func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Plac
 	if works, at, err = opWorks(p.Model, p.Plan, of, rows); err != nil {
 		return nil, nil, nil, err
 	}
-	set := topotree.NewCPUSet(of.PUs...)
+	set := of.PUs
 	ceilings := map[string]roofline.Ceiling{}
 	for i := range works {
 		for k, part := range works[i].Parts {

@@ -13,6 +13,7 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/synth"
+	"sandwich/topotree"
 )
 
 // m4 is the machine of SMEPilot figure 3 with a dense model of one type.
@@ -25,7 +26,8 @@ func m4(t *testing.T, typ gguf.Type) *Placer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Prefill.PUs, p.Decode.PUs = host.FirstPUs(8), host.FirstPUs(8)
+	p.Prefill.PUs = host.FirstPUs(8)
+	p.Decode.PUs = p.Prefill.PUs
 	for _, w := range p.Weights {
 		s := plans.Schedule{Kernel: microkernel.Spec{ISA: microkernel.NEON, MR: 8, NR: 16}, BM: 8, BN: 16}
 		p.Prefill.Tables = append(p.Prefill.Tables, plans.Table{WeightKey: w.WeightKey,
@@ -164,7 +166,7 @@ func TestVectorsHaveNoMatrixUnit(t *testing.T) {
 			p.Plan.Weights[i].Compute = microkernel.ComputeInt8
 			p.Plan.Prefill.Tables[i].Rules[0].Schedule = plans.Schedule{Kernel: spec, BM: 96, BN: 64}
 		}
-		p.Compute, p.Machine, p.Plan.Prefill.PUs = "", roofline.NewMachine(host), plans.PUSet{0, 1}
+		p.Compute, p.Machine, p.Plan.Prefill.PUs = "", roofline.NewMachine(host), topotree.NewCPUSet(0, 1)
 		ranges, err := p.Ranges("prefill", 512)
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
-	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/exec/attention"
 	"sandwich/runtime/exec/tp"
@@ -16,12 +15,13 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 	"sandwich/tuner/search"
 )
 
 // AttentionOptions configure TimeAttention.
 type AttentionOptions struct {
-	PUs     plans.PUSet
+	PUs     topotree.CPUSet
 	ISA     microkernel.ISA
 	KV      microkernel.KVType
 	Dot     microkernel.AttentionDot
@@ -66,7 +66,7 @@ func TimeAttention(ctx context.Context, o AttentionOptions, visit func(Attention
 		return err
 	}
 	defer b.free()
-	w, err := exec.NewWorkers(exec.WorkerOptions{PUs: o.PUs, ISA: o.ISA})
+	w, err := exec.NewWorkers(exec.WorkerOptions{PUs: o.PUs.Slice(), ISA: o.ISA})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (b *attentionBench) time(v *microkernel.Vec, visit func(AttentionTime)) err
 	b.kv.FillRandom(v, b.Seed)
 	for _, group := range b.Groups {
 		a, err := attention.New([]microkernel.ISA{b.ISA}, b.kv,
-			attention.Shape{Groups: []int{group}, Dot: b.Dot}, len(b.PUs), len(b.PUs))
+			attention.Shape{Groups: []int{group}, Dot: b.Dot}, b.PUs.Count(), b.PUs.Count())
 		if err != nil {
 			return err
 		}
@@ -195,13 +195,13 @@ func (b *attentionBench) timeGroup(a *attention.Attention, group int, visit func
 
 // sample repeats calls until there are enough samples, interleaved with the ceilings.
 func (b *attentionBench) sample(t *AttentionTime, run func() float64) error {
-	t.Threads = len(b.PUs)
+	t.Threads = b.PUs.Count()
 	run()
 	s, err := search.Limit{MinReps: 3, MaxReps: 2000, Time: b.Least}.Repeat(func() (float64, error) {
 		if !t.Prefill {
 			t.Stream = append(t.Stream, b.stream(int(t.Bytes)))
 		}
-		t.Peak = append(t.Peak, PeakRate(b.lead, b.peak, len(b.PUs)))
+		t.Peak = append(t.Peak, PeakRate(b.lead, b.peak, b.PUs.Count()))
 		return run(), context.Cause(b.ctx)
 	})
 	t.Seconds = s.Seconds

@@ -82,7 +82,7 @@ type heterogeneousAttention struct {
 func newHeterogeneousAttention(b *attentionBench, isas []microkernel.ISA,
 	group int) (u *heterogeneousAttention, err error) {
 	u = &heterogeneousAttention{attentionBench: b, group: group}
-	kind, n := attention.Shape{Groups: []int{group}, Dot: b.Dot}, len(b.PUs)
+	kind, n := attention.Shape{Groups: []int{group}, Dot: b.Dot}, b.PUs.Count()
 	if u.together, err = attention.New(isas, b.kv, kind, n, n); err != nil {
 		return u, err
 	}
@@ -111,8 +111,8 @@ func (u *heterogeneousAttention) free() {
 func (u *heterogeneousAttention) time(plan *plans.Plan, visit func(HeterogeneousAttentionRow)) error {
 	one := func(test string, context int, spans func() []kvcache.Span) error {
 		r := HeterogeneousAttentionRow{Test: test, KV: u.KV.String(), By: u.Dot.String(), HeadDim: u.HeadDim,
-			KVHeads: u.KVHeads, Group: u.group, Context: context, Batch: u.Batch, Alone: make([]float64, len(u.PUs))}
-		for _, pu := range u.PUs {
+			KVHeads: u.KVHeads, Group: u.group, Context: context, Batch: u.Batch, Alone: make([]float64, u.PUs.Count())}
+		for pu := range u.PUs.All() {
 			r.ISAs = append(r.ISAs, plan.ISAAt(pu).String())
 		}
 		if err := u.rounds(&r, spans); err != nil {

@@ -17,12 +17,12 @@ const (
 
 // RoundBytes returns the number of bytes through which calls on some PUs cycle so that they read
 // from memory.
-func RoundBytes(host *profiles.Profile, pus []int) int64 {
+func RoundBytes(host *profiles.Profile, pus topotree.CPUSet) int64 {
 	return leavesCache * max(LastLevel(host, pus), leastCache)
 }
 
 // ColdBytes returns RoundBytes, limited to a quarter of the free memory.
-func ColdBytes(host *profiles.Profile, pus []int) int64 {
+func ColdBytes(host *profiles.Profile, pus topotree.CPUSet) int64 {
 	n := RoundBytes(host, pus)
 	if free := mem.Available(); free > 0 {
 		n = min(n, free/4)
@@ -31,12 +31,11 @@ func ColdBytes(host *profiles.Profile, pus []int) int64 {
 }
 
 // LastLevel returns the size of all last-level caches of some PUs, or 0 if it is unknown.
-func LastLevel(host *profiles.Profile, pus []int) int64 {
-	usable := topotree.NewCPUSet(pus...)
+func LastLevel(host *profiles.Profile, pus topotree.CPUSet) int64 {
 	for _, kind := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
 		var sum int64
 		for _, o := range host.Machine.Objects {
-			if o.Kind == kind && o.CPUs.Intersects(usable) {
+			if o.Kind == kind && o.CPUs.Intersects(pus) {
 				sum += o.Bytes
 			}
 		}

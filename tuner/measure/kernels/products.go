@@ -42,7 +42,7 @@ func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)
 // onWorkers runs fn on the thread that leads the workers of the plan's prefill PUs.
 func onWorkers(o ProductOptions, fn func(w *exec.Workers, l *pool.Leader) error) error {
 	w := exec.PlanWorkers(o.Plan)
-	w.PUs, w.Ranks = o.Plan.Prefill.PUs, nil // all of them on each product
+	w.PUs, w.Ranks = o.Plan.Prefill.PUs.Slice(), nil // all of them on each product
 	workers, err := exec.NewWorkers(w)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (b *GemmBench) timeRows(key plans.WeightKey, o ProductOptions, visit func(P
 		if err != nil {
 			return fmt.Errorf("%s with %d rows under %s: %w", key, m, schedule, err)
 		}
-		visit(ProductTime{Key: key, Compute: w.Compute, M: m, Schedule: schedule, Threads: len(o.Plan.Prefill.PUs),
+		visit(ProductTime{Key: key, Compute: w.Compute, M: m, Schedule: schedule, Threads: o.Plan.Prefill.PUs.Count(),
 			Seconds: sample.Seconds})
 	}
 	return nil

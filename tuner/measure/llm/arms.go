@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 )
 
 // Arm is one plan with the runner that holds it.
@@ -48,7 +49,7 @@ func (a *Arm) counted() counters.Counts {
 }
 
 // phasePUs returns the PUs that run a test.
-func (a *Arm) phasePUs(t Test) plans.PUSet {
+func (a *Arm) phasePUs(t Test) topotree.CPUSet {
 	if t.Prefill {
 		return a.Plan.Prefill.PUs
 	}

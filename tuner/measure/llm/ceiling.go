@@ -32,13 +32,13 @@ func ceilingOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (l
 }
 
 // ceilingOver returns the ceiling of forwards with the given number of tokens on some PUs.
-func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.PUSet, forwards []cost.Rows,
+func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus topotree.CPUSet, forwards []cost.Rows,
 	tokens float64) (llmCeiling, error) {
 	work, err := cost.NewWork(m, p)
 	if err != nil {
 		return llmCeiling{}, err
 	}
-	isa, set, machine := p.Widest(), topotree.NewCPUSet(pus...), roofline.NewMachine(host)
+	isa, set, machine := p.Widest(), pus, roofline.NewMachine(host)
 	ceilings, err := machine.CoreCeilings(set, isa, p.Arithmetics())
 	if err != nil {
 		return llmCeiling{}, err

@@ -126,7 +126,7 @@ type Row struct {
 func (o *Options) row(a *Arm, t Test, s *llmSamples) Row {
 	pus := a.phasePUs(t)
 	sp := spread.Summarize(s.alone)
-	r := Row{Test: t.Name, Threads: len(pus), Batch: t.Batch, Depth: t.Depth, Rate: sp.Median,
+	r := Row{Test: t.Name, Threads: pus.Count(), Batch: t.Batch, Depth: t.Depth, Rate: sp.Median,
 		Min: sp.Min, Max: sp.Max, Samples: s.alone, Lost: s.quiet, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned,
 		TP: a.Plan.TP(), KV: a.Plan.KV.String(), PUs: pus.String(), CPU: o.Host.Host.CPUModel}
 	if r.OnDevice = a.onDevice(t); o.Ops != nil && !r.OnDevice {

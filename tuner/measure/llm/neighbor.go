@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sandwich/topotree"
 )
 
 // Neighbor is a noisy neighbor: a process that uses a fraction of one PU's time.
@@ -58,13 +60,11 @@ func (n Neighbor) String() string {
 // fairPart returns the fraction of the PUs' time that is left to a team with the neighbor: 0.75 if
 // it uses half of one of two. A neighbor that requests more than half gets half, because the team
 // always wants the PU.
-func (n Neighbor) fairPart(pus []int) float64 {
-	for _, pu := range pus {
-		if pu == n.PU {
-			return 1 - min(n.Part, 0.5)/float64(len(pus))
-		}
+func (n Neighbor) fairPart(pus topotree.CPUSet) float64 {
+	if !pus.Contains(n.PU) {
+		return 1
 	}
-	return 1
+	return 1 - min(n.Part, 0.5)/float64(pus.Count())
 }
 
 // NeighborProcess is a running neighbor: a process that runs Neighbor.Obey.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandwich/topotree"
 )
 
 func TestParseNeighbor(t *testing.T) {
@@ -39,7 +41,7 @@ func TestFairPart(t *testing.T) {
 		{Neighbor{PU: 1, Part: 0.2}, []int{1}, 0.8},
 		{Neighbor{PU: 5, Part: 0.5}, []int{0, 1}, 1},
 	} {
-		if got := c.n.fairPart(c.pus); got != c.want {
+		if got := c.n.fairPart(topotree.NewCPUSet(c.pus...)); got != c.want {
 			t.Errorf("%v with %v: %v, want %v", c.pus, c.n, got, c.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"sandwich/runtime/counters"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 	"sandwich/tuner/measure/spread"
 )
 
@@ -115,7 +116,7 @@ func (a *Arm) calm(ctx context.Context) {
 const mostCalm = 3 * time.Second
 
 // row returns the effect of the neighbor on a test that runs at the given rate without it.
-func (n Neighbor) row(alone, goal float64, pus []int, s *llmSamples) *NeighborRow {
+func (n Neighbor) row(alone, goal float64, pus topotree.CPUSet, s *llmSamples) *NeighborRow {
 	sp := spread.Summarize(s.disturbed)
 	fair := alone * n.fairPart(pus)
 	return &NeighborRow{PU: n.PU, Asked: n.Part, Taken: spread.Summarize(s.taken).Median, Rate: sp.Median, Min: sp.Min,

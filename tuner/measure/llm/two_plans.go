@@ -200,7 +200,7 @@ func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan
 	w := exec.PlanWorkers(&first)
 	for _, p := range list[1:] {
 		first.Chunk = max(first.Chunk, p.Chunk)
-		for _, pu := range p.PUs() {
+		for pu := range p.PUs().All() {
 			if !slices.Contains(w.PUs, pu) {
 				w.PUs = append(w.PUs, pu)
 			}
@@ -224,7 +224,7 @@ func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan
 func (s *onePlan) compile(p *plans.Plan, on *exec.Assembly) (err error) {
 	s.plan, s.on = p, on
 	for i, ph := range []*plans.Phase{phase.Prefill: &p.Prefill, phase.Decode: &p.Decode} {
-		if s.active[i], err = on.Workers.On(ph.PUs); err != nil {
+		if s.active[i], err = on.Workers.On(ph.PUs.Slice()); err != nil {
 			return err
 		}
 		if s.phases[i], err = on.Compile(ph, on.Workers); err != nil {

@@ -58,7 +58,7 @@ func Head(w io.Writer, p *profiles.Profile) {
 	fmt.Fprintf(w, "%s (%s)\n", show.OrUnknown(p.Host.CPUModel), show.OrUnknown(p.Host.Arch))
 	fmt.Fprintf(w, "  %s, %s, %s, %s\n", show.Plural(s.Packages, "package"), show.Plural(s.NUMANodes, "NUMA node"),
 		show.Plural(s.Cores, "core"), show.Plural(s.PUs, "PU"))
-	cores := topotree.NewCPUSet(p.CorePUs()...)
+	cores := p.CorePUs()
 	line := fmt.Sprintf("  allowed PUs %s", show.OrNone(m.Allowed.Brief()))
 	if q := p.QuotaPUs(); q > 0 {
 		line += fmt.Sprintf(", CPU quota %.4g", m.QuotaCPUs)

@@ -5,7 +5,6 @@ package planreport
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -36,10 +35,9 @@ func classesText(p *plans.Plan) string {
 	if len(p.Classes) == 0 {
 		return ""
 	}
-	own := p.PUs()
+	own := p.OfClass("", p.PUs())
 	var out []string
 	for _, c := range p.Classes {
-		own = slices.DeleteFunc(own, func(pu int) bool { return slices.Contains(c.PUs, pu) })
 		out = append(out, c.String())
 	}
 	first := plans.Class{Name: plans.MainClass, ISA: p.ISAOf(""), PUs: own}

@@ -43,7 +43,7 @@ type Story struct {
 // PhaseStory holds the result of the race of a phase.
 type PhaseStory struct {
 	Phase    string           `json:"phase"`
-	PUs      plans.PUSet      `json:"pus"`
+	PUs      topotree.CPUSet  `json:"pus"`
 	Verdict  string           `json:"verdict"`
 	Noise    float64          `json:"noise"`
 	RunnerUp string           `json:"runner_up,omitempty"`
@@ -121,7 +121,7 @@ func PlacesText(places []evidence.Place, noise float64) string {
 
 // predictedText compares the predicted rate of the winner of a phase with the measured one; it
 // returns "" if there is no prediction.
-func (s *Story) predictedText(name string, pus plans.PUSet, tp int, tests []evidence.Arm) string {
+func (s *Story) predictedText(name string, pus topotree.CPUSet, tp int, tests []evidence.Arm) string {
 	if s.Trace == nil {
 		return ""
 	}
@@ -130,7 +130,7 @@ func (s *Story) predictedText(name string, pus plans.PUSet, tp int, tests []evid
 		if name == phase.Decode.String() {
 			had, test, rate = c.DecodePUs, "tg batch 1", c.DecodeRate
 		}
-		if c.TP != tp || !slices.Equal(had, pus) || rate <= 0 {
+		if c.TP != tp || !had.Equal(pus) || rate <= 0 {
 			continue
 		}
 		for _, t := range tests {
@@ -303,7 +303,7 @@ func WritePhases(ctx context.Context, path string, b *bundle.Bundle) error {
 		return exit.Usage(fmt.Errorf("--svg cannot be drawn: the profile in the plan has no machine tree"))
 	}
 	p := &b.Plan
-	prefill, decode := topotree.NewCPUSet(p.Prefill.PUs...), topotree.NewCPUSet(p.Decode.PUs...)
+	prefill, decode := p.Prefill.PUs, p.Decode.PUs
 	if p.Model.Pooled() {
 		decode = topotree.CPUSet{}
 	}
@@ -316,7 +316,7 @@ func WritePhases(ctx context.Context, path string, b *bundle.Bundle) error {
 	}
 	if p.TP() > 1 {
 		for _, r := range p.Ranks {
-			o.Teams = append(o.Teams, topotree.NewCPUSet(r.PUs...))
+			o.Teams = append(o.Teams, r.PUs)
 		}
 	}
 	return outfile.Write(ctx, path, func(w io.Writer) error { return draw.SVG(w, b.Host.Machine.Tree, o) })

@@ -118,7 +118,7 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]measure.Al
 			return nil, err
 		}
 	}
-	pus := host.CorePUs()
+	pus := host.CorePUs().Slice()
 	ranks := f.ranks
 	if len(ranks) == 0 {
 		ranks = measure.RanksUpTo(len(pus))

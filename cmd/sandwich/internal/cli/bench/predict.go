@@ -213,7 +213,7 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 		if err := add(heuristic.Options{}); err != nil {
 			return nil, exit.Usage(err)
 		}
-		if len(list[1].Prefill.PUs) == 1 { // both plans are equal
+		if list[1].Prefill.PUs.Count() == 1 { // both plans are equal
 			list = list[:1]
 		}
 	}

@@ -27,7 +27,6 @@ import (
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/session"
-	"sandwich/topotree"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/chart"
@@ -366,7 +365,7 @@ func (f *rooflineFlags) changed(rows []measure.RooflineRow) error {
 // ceilingsOf returns the ceilings of products and attention.
 func ceilingsOf(o *measure.RooflineOptions) (out []chart.Ceiling) {
 	p := &o.Placer
-	set := topotree.NewCPUSet(p.Plan.Prefill.PUs...)
+	set := p.Plan.Prefill.PUs
 	types := p.Plan.Arithmetics()
 	if p.Compute != "" {
 		types = []string{p.Compute}

@@ -105,7 +105,7 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 	switch format {
 	case "json":
 		return show.JSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
-			Usable: topotree.NewCPUSet(p.UsablePUs()...), Probe: p.Probe, Ceilings: p.Ceilings,
+			Usable: p.UsablePUs(), Probe: p.Probe, Ceilings: p.Ceilings,
 			PUSets: p.Sets, Latent: p.Latent, Matrices: p.Matrices})
 	case "yaml":
 		text, err := profiles.EncodeYAML(p)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
@@ -85,7 +84,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *Check
 	if f.selfTest {
 		arms = &slowed{two, syntheticSlowdown(float64(f.maxRegress))}
 	}
-	others := measure.WatchOthers(slices.Concat(a.Plan.PUs(), b.Plan.PUs()))
+	others := measure.WatchOthers(a.Plan.PUs().Union(b.Plan.PUs()))
 	rows, err := f.race(ctx, arms, cases)
 	taken := others.Share()
 	whole, outline := modelshape.Outline(a.Plan.Model)
