@@ -6,8 +6,8 @@ import "time"
 const (
 	tierIdle     = iota // waits for a request
 	tierStalled         // has been open for longer than patience and sends too slowly
-	tierFresh           // has not been open for longer than patience
-	tierUnread          // has sent a part of a header that is not read yet
+	tierFresh           // has not been open for longer than patience, or a header has begun that is not read yet
+	tierUnread          // has sent the end of a header that is not read yet
 	tierUnproven        // has sent a part of a body that is not read yet, or a body for less than bodyCredit
 	tierKept            // never displaced
 )
@@ -63,10 +63,8 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 			looks++
 			c := e.Value.(*Conn)
 			tier := c.tier(now)
-			if tier < tierUnread && state != stateLingers && precedes(c, tier) && c.hasUnread() {
-				if tier = tierUnread; state == stateBody {
-					tier = tierUnproven
-				}
+			if tier < tierUnread && state != stateLingers && precedes(c, tier) {
+				tier = c.tierUnread(tier)
 			}
 			switch {
 			case tier == tierKept, tier >= tierUnread && c.client.open <= crowd:
@@ -76,6 +74,21 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 		}
 	}
 	return best
+}
+
+// tierUnread returns the tier of a connection whose tier without its unread bytes is given. A client
+// whose header is complete is not at fault if the server has not read it.
+func (c *Conn) tierUnread(tier int) int {
+	some, header := c.unread()
+	switch {
+	case some && c.state == stateBody:
+		return tierUnproven
+	case header:
+		return tierUnread
+	case some && c.state == stateIdle:
+		return tierFresh
+	}
+	return tier
 }
 
 // before reports whether c is displaced before another connection of its tier.

@@ -4,8 +4,9 @@ package conntable
 
 import "time"
 
-// hasUnread reports whether the socket may have unread bytes: if the system does not tell, for a
-// moment after the connection became idle.
-func (c *Conn) hasUnread() bool {
-	return c.state == stateIdle && time.Since(c.since) < 100*time.Millisecond
+// unread reports whether the socket may have unread bytes that complete a header: if the system does
+// not tell, for a moment after the connection became idle.
+func (c *Conn) unread() (some, header bool) {
+	some = c.state == stateIdle && time.Since(c.since) < 100*time.Millisecond
+	return some, some
 }
