@@ -20,15 +20,12 @@ const (
 	gridBlocks = 64
 )
 
-// job is a prefix to write or to compare.
+// job is a prefix to write.
 type job struct {
 	salt   kvcache.Salt
 	tokens []int32
 	keys   []kvcache.Key
 	ends   []int // positions at which others may branch
-	// compare is the hit of Compare, for a job that writes nothing; keys are then those of the
-	// computed blocks.
-	compare Hit
 }
 
 // Note records a prompt that was computed, and writes in the background the part of it that an
@@ -63,11 +60,7 @@ func (c *Cache) write() {
 		case <-c.ctx.Done():
 			return
 		case j := <-c.jobs:
-			if j.compare.compare > 0 {
-				c.compareJob(&j.compare, j.keys)
-			} else {
-				buf = c.writeJob(&j, buf)
-			}
+			buf = c.writeJob(&j, buf)
 			c.idle.Done()
 		}
 	}
