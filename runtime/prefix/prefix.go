@@ -53,7 +53,7 @@ type Cache struct {
 	closed bool
 	// comparing counts the calls of Compare that read blocks.
 	comparing sync.WaitGroup
-	counts counts
+	counts    counts
 }
 
 // counts are the counters of Stats.
