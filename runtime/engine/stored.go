@@ -118,5 +118,6 @@ func (e *Engine) notePrompt(j *job) {
 		return
 	}
 	j.noted = true
-	e.stored.cache.Note(j.req.Salt, j.req.Prompt, e.ends(j.req.Prompt), j.req.Keep)
+	e.stored.cache.Note(prefix.Text{Salt: j.req.Salt, Prompt: j.req.Prompt, Ends: e.ends(j.req.Prompt),
+		Marks: j.req.Marks, Whole: j.req.Keep})
 }
