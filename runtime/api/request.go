@@ -45,8 +45,9 @@ type Request struct {
 	// and without marks, a prefix is stored when a second prompt has it.
 	Keep        bool
 	ToolsMarked bool // a mark of the prefix store follows the tools, as Message.Mark
-	// Marks are positions in Prompt at which marks of the prefix store are, ascending. The prompt is
-	// stored up to the last one at once. The owner of the tokenizer derives them from the messages.
+	// Marks are positions in Prompt at which marks of the prefix store are, ascending. The prompt
+	// is stored up to the last one at once. The owner of the tokenizer derives them from the
+	// messages.
 	Marks []int
 	Salt  [sha256.Size]byte // requests with different salts cannot observe each other's cached prefixes
 	// Warnings collects what was left out of the request or changed in it. It may be nil.

@@ -52,10 +52,10 @@ func (c *Cache) anyPiece(keys []kvcache.Key, has func(disk.Name) bool) bool {
 	return false
 }
 
-// Compare compares the last block of an imported prefix, and others that were not loaded, with those
-// that were computed under a salt, in every store that has both. If they are equal, Find returns the prefix from now on. If
-// they differ, the prefix is removed with a warning. If the last block is no longer cached
-// or the cache is closed, Compare does nothing.
+// Compare compares the last block of an imported prefix, and others that were not loaded, with
+// those that were computed under a salt, in every store that has both. If they are equal, Find
+// returns the prefix from now on. If they differ, the prefix is removed with a warning. If the last
+// block is no longer cached or the cache is closed, Compare does nothing.
 func (c *Cache) Compare(u *Unchecked, salt kvcache.Salt) {
 	c.mu.Lock()
 	if c.closed {

@@ -103,8 +103,8 @@ func (c *Cache) writeJob(j *job, buf []byte) []byte {
 }
 
 // resumable returns what stores that do not keep all positions need to resume near the end of a
-// prefix, near marks and the last ends of messages in it and every gridBlocks blocks, as far as the cache or
-// the disk has it.
+// prefix, near marks and the last ends of messages in it and every gridBlocks blocks, as far as the
+// cache or the disk has it.
 func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
 	bounded := func(k kvcache.Kind) bool { return k.Most() != kvcache.All }
 	if !slices.ContainsFunc(c.Kinds, bounded) {

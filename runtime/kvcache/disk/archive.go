@@ -99,8 +99,8 @@ func ParseManifest(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Import stores block i of a manifest under a salt, marked as Unchecked, unless the block exists. It
-// refuses content with another hash than that of the manifest.
+// Import stores block i of a manifest under a salt, marked as Unchecked, unless the block exists.
+// It refuses content with another hash than that of the manifest.
 func (s *Store) Import(ctx context.Context, m *Manifest, i int, data []byte, salt kvcache.Salt) (Name, error) {
 	b := &m.Objects[i]
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != b.SHA256 || int64(len(data)) != b.Bytes {
