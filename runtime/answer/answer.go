@@ -56,7 +56,9 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 	if id, ok := tok.EOS(); ok {
 		m.EOS = string(tok.Piece(id))
 	}
-	return &Generator{model: m, engine: e, text: textio.New(e, tok), tok: tok, verdict: verdict,
+	text := textio.New(e, tok)
+	text.FindMarks = e.Prefixes() != nil
+	return &Generator{model: m, engine: e, text: text, tok: tok, verdict: verdict,
 		cache: newGrammarCache(cacheBytes, newCompilations()),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/sha256"
+	"math"
 	"time"
 )
 
@@ -41,9 +42,14 @@ type Request struct {
 	// nil.
 	Progress func(Progress)
 	// Keep stores the prefix of the prompt on disk at once, if there is a prefix store. Without it,
-	// a prefix is stored when a second prompt has it.
-	Keep bool
-	Salt [sha256.Size]byte // requests with different salts cannot observe each other's cached prefixes
+	// and without marks, a prefix is stored when a second prompt has it.
+	Keep        bool
+	ToolsMarked bool // a mark of the prefix store follows the tools, as Message.Mark
+	// Marks are positions in Prompt at which marks of the prefix store are, ascending. The prompt
+	// is stored up to the last one at once. The owner of the tokenizer derives them from the
+	// messages.
+	Marks []int
+	Salt  [sha256.Size]byte // requests with different salts cannot observe each other's cached prefixes
 	// Warnings collects what was left out of the request or changed in it. It may be nil.
 	Warnings *Warnings
 }
@@ -81,7 +87,13 @@ type Message struct {
 	Calls     []ToolCall // of an assistant
 	CallID    string     // of a tool: ID of the call that this message answers
 	Name      string     // of a tool: name of the tool
+	// Mark is the number of bytes of Content after which a mark of the prefix store is: other
+	// prompts are likely to have the text up to there. MarkEnd is after the message; 0 is no mark.
+	Mark int
 }
+
+// MarkEnd is the Mark of a message that is marked as a whole.
+const MarkEnd = math.MaxInt
 
 // Sampling determines how the next token is drawn from the logits. The order is penalties, bias,
 // top-k, top-p, min-p, temperature. The zero value selects the most likely token. A zero disables a

@@ -158,12 +158,18 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 		return api.Result{}, err
 	}
 	req.Prompt = slices.Clone(req.Prompt) // the scheduler may read it after this call
-	j := &job{req: &req, sampler: sampling.New(req.Sampling, req.Prompt), limit: limit}
+	j := &job{req: &req, limit: limit, hit: e.findStored(ctx, &req)}
+	return e.process(ctx, j, emit)
+}
+
+// process runs a job that is not submitted yet, as Generate describes.
+func (e *Engine) process(ctx context.Context, j *job, emit func(api.Token) error) (api.Result, error) {
+	req := j.req
+	j.sampler = sampling.New(req.Sampling, req.Prompt)
 	j.out.ready = make(chan struct{}, 1)
 	if req.Prepare != nil {
 		j.placed = make(chan struct{})
 	}
-	e.findStored(j)
 	diverged := -1
 	if req.Queued != nil {
 		diverged = e.recent.diverged(req.Salt, req.Prompt)

@@ -248,6 +248,9 @@ type storedPrefixes struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 	loads sync.WaitGroup
+	// checks has a channel for each imported prefix that is being compared, by the key of its last
+	// block. The channel is closed at the end.
+	checks sync.Map
 	// always loads what is stored without a comparison of predicted times, for tests.
 	always bool
 }

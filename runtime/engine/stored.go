@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
+	"slices"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/prefix"
 )
@@ -72,10 +75,40 @@ func (c cachedBlocks) Has(store int, k *kvcache.Key) bool {
 	return c.e.sched.Has(store, k)
 }
 
-// findStored looks up the prompt of a job on disk, before the job is submitted.
-func (e *Engine) findStored(j *job) {
-	if e.stored.cache != nil && !j.req.OfPrompt {
-		j.hit = e.stored.cache.Find(j.req.Salt, j.req.Prompt)
+// findStored returns the part of a prompt that is on disk.
+func (e *Engine) findStored(ctx context.Context, req *api.Request) prefix.Hit {
+	if e.stored.cache == nil || req.OfPrompt {
+		return prefix.Hit{}
+	}
+	if u := e.stored.cache.FindUnchecked(req.Prompt); u != nil {
+		e.checkImported(ctx, req, u)
+	}
+	return e.stored.cache.Find(req.Salt, req.Prompt)
+}
+
+// checkImported computes the last block of an imported prefix and compares it with the stored one.
+// The blocks before it are loaded under a salt that no other request has. Concurrent requests with
+// the same prefix wait for one comparison.
+func (e *Engine) checkImported(ctx context.Context, req *api.Request, u *prefix.Unchecked) {
+	done := make(chan struct{})
+	if running, ok := e.stored.checks.LoadOrStore(u.Last(), done); ok {
+		select {
+		case <-running.(chan struct{}):
+		case <-ctx.Done():
+		}
+		return
+	}
+	defer close(done)
+	defer e.stored.checks.Delete(u.Last())
+	check := api.Request{Prompt: slices.Clone(u.Prompt), PromptOnly: true, Class: req.Class, Priority: req.Priority}
+	_, _ = rand.Read(check.Salt[:]) // never fails
+	limit, err := e.admissible(&check)
+	if err != nil {
+		return
+	}
+	j := &job{req: &check, limit: limit, hit: u.Before, noted: true}
+	if _, err := e.process(ctx, j, func(api.Token) error { return nil }); err == nil {
+		e.stored.cache.Compare(u, check.Salt)
 	}
 }
 
@@ -85,6 +118,6 @@ func (e *Engine) notePrompt(j *job) {
 		return
 	}
 	j.noted = true
-	e.stored.cache.Compare(j.hit, j.req.Salt, j.req.Prompt)
-	e.stored.cache.Note(j.req.Salt, j.req.Prompt, e.ends(j.req.Prompt), j.req.Keep)
+	e.stored.cache.Note(prefix.Text{Salt: j.req.Salt, Prompt: j.req.Prompt, Ends: e.ends(j.req.Prompt),
+		Marks: j.req.Marks, Whole: j.req.Keep})
 }

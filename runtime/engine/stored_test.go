@@ -238,64 +238,99 @@ func TestPredictionsDecide(t *testing.T) {
 	}
 }
 
-// TestImportedPrefixIsCompared checks that the last block of an imported prefix is computed at its
-// first use, that it is loaded afterwards, and that a prefix with other values is removed.
+// imported opens a store that imports a prefix of another one; alter may change the content of a
+// block. warnings counts the faults.
+func imported(t *testing.T, source *disk.Store, p *disk.Prefix, alter func(b *disk.ManifestBlock, content []byte),
+	warnings *int) *disk.Store {
+	t.Helper()
+	data, err := source.Export(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := disk.ParseManifest(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := disk.Open(t.TempDir(), disk.Options{WriteRate: -1, Warn: func(string) { *warnings++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Objects {
+		_, content, err := source.Content(t.Context(), p.Objects[i].Object.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alter(&m.Objects[i], content)
+		m.Objects[i].SHA256 = fmt.Sprintf("%x", sha256.Sum256(content))
+		if _, err := store.Import(t.Context(), m, i, content, prefix.Public); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store
+}
+
+// TestImportedPrefixIsCompared checks for every kind of store that the last block of an imported
+// prefix is computed and compared before its first use, that it is loaded from then on, also after
+// a restart, and that a prefix with other values is removed and never used.
 func TestImportedPrefixIsCompared(t *testing.T) {
-	o, from := tinyOptions(t), t.TempDir()
-	req := api.Request{Prompt: tinyPrompt(3, 230), Salt: prefix.Public, Keep: true}
-	var want answered
-	restarted(t, withStore(t, o, from, nil), func(e *Engine) { want = ask(t, e, req) })
-	source, err := disk.Open(from, disk.Options{})
-	if err != nil {
-		t.Fatal(err)
+	skipUnderRace(t)
+	negate := func(content []byte) {
+		for i := 1; i < len(content); i += 2 {
+			content[i] ^= 0x80
+		}
 	}
-	list, err := source.Prefixes()
-	if err != nil || len(list) != 1 || len(list[0].Tokens) != 192 {
-		t.Fatalf("%d prefixes are stored, %v", len(list), err)
+	alter := map[string]func(b *disk.ManifestBlock, content []byte){
+		"honest": func(*disk.ManifestBlock, []byte) {},
+		"all":    func(_ *disk.ManifestBlock, content []byte) { negate(content) },
+		"last bit": func(b *disk.ManifestBlock, content []byte) {
+			if b.Block == 2 {
+				content[len(content)-1] ^= 1
+			}
+		},
+		"first block": func(b *disk.ManifestBlock, content []byte) {
+			if b.Block == 0 {
+				negate(content)
+			}
+		},
 	}
-	data, err := source.Export(t.Context(), &list[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, honest := range []bool{true, false} {
-		dir, warnings := t.TempDir(), 0
-		store, err := disk.Open(dir, disk.Options{WriteRate: -1, Warn: func(string) { warnings++ }})
+	for _, family := range []string{"llama", "gemma3", "qwen35"} {
+		o, from := planned(t, familyFile(t, family, gguf.Q8_0), heuristic.Options{Threads: 1}), t.TempDir()
+		req := api.Request{Prompt: exactPrompt(3)[:230], Salt: prefix.Public, Keep: true}
+		var want answered
+		restarted(t, withStore(t, o, from, nil), func(e *Engine) { want = ask(t, e, req) })
+		source, err := disk.Open(from, disk.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := disk.ParseManifest(data)
-		if err != nil {
-			t.Fatal(err)
+		list, err := source.Prefixes()
+		if err != nil || len(list) != 1 || len(list[0].Tokens) != 192 {
+			t.Fatalf("%s: %d prefixes are stored, %v", family, len(list), err)
 		}
-		for i := range m.Objects {
-			_, content, err := source.Content(t.Context(), list[0].Objects[i].Object.Name)
-			if err != nil {
-				t.Fatal(err)
+		for what, alter := range alter {
+			warnings, honest := 0, what == "honest"
+			if family != "llama" && !honest && what != "first block" && !*allStores {
+				continue
 			}
-			if !honest { // values of another model under the name of this one
-				content[i] ^= 1
-				m.Objects[i].SHA256 = fmt.Sprintf("%x", sha256.Sum256(content))
+			o := o
+			o.Prefixes = PrefixOptions{Store: imported(t, source, &list[0], alter, &warnings)}
+			for round := range 2 {
+				restarted(t, o, func(e *Engine) {
+					for i := range byte(2) {
+						got := ask(t, e, api.Request{Prompt: req.Prompt, Salt: kvcache.Salt{i + 1}})
+						if !got.equal(&want) || honest != (got.CachedTokens == 192) {
+							t.Errorf("%s, %s, round %d: %d tokens were loaded, tokens %v, want %v", family, what, round,
+								got.CachedTokens, got.ids, want.ids)
+						}
+					}
+					checkIdleSoon(t, e)
+					if n := e.Stats().Requests; honest && n != int64(3-round) {
+						t.Errorf("%s: %d requests in round %d", family, n, round)
+					}
+				})
 			}
-			if _, err := store.Import(t.Context(), m, i, content, prefix.Public); err != nil {
-				t.Fatal(err)
+			if warnings != map[bool]int{false: 1}[honest] {
+				t.Errorf("%s, %s: %d warnings", family, what, warnings)
 			}
-		}
-		o := o
-		o.Prefixes = PrefixOptions{Store: store}
-		restarted(t, o, func(e *Engine) {
-			for i, loaded := range []int64{128, 128 + 192} {
-				got := ask(t, e, api.Request{Prompt: req.Prompt, Salt: kvcache.Salt{byte(i + 1)}})
-				flush(t, e)
-				if n := e.Stats().Scheduler.LoadedTokens; honest && (n != loaded || !got.equal(&want)) {
-					t.Errorf("request %d: %d tokens were loaded, want %d", i, n, loaded)
-				}
-				if !honest && i == 1 && !got.equal(&want) {
-					t.Error("a prefix with other values was used after it was compared")
-				}
-			}
-		})
-		if (warnings == 1) == honest {
-			t.Errorf("honest %v: %d warnings", honest, warnings)
 		}
 	}
 }

@@ -69,8 +69,8 @@ func (e *Engine) submit(j *job) error {
 	e.counts.PromptTokens += int64(len(j.req.Prompt))
 	e.driver.Post(sched.Event{
 		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Priority: j.req.Priority, Prompt: j.req.Prompt,
-		MaxTokens: j.limit, Salt: j.req.Salt, Ends: e.ends(j.req.Prompt), Logits: j.req.OfPrompt,
-		Pending: j.placed != nil, Stored: e.worthLoading(j),
+		MaxTokens: j.limit, Salt: j.req.Salt, Ends: append(e.ends(j.req.Prompt), j.req.Marks...),
+		Logits: j.req.OfPrompt, Pending: j.placed != nil, Stored: e.worthLoading(j),
 	})
 	e.poke()
 	return nil

@@ -3,107 +3,127 @@ package prefix
 import (
 	"bytes"
 	"fmt"
-	"sync"
 
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/kvcache/disk"
 )
 
-// An imported prefix is from another host. The first request that could use it loads it without its
-// last block, which is computed and compared: a prefix whose values another model or another
-// arithmetic made does not give equal bits.
+// An imported prefix is from another host. Before its first use its last block is computed from the
+// blocks before it and compared: a prefix of another model or of other arithmetic does not give
+// equal bits. Find ignores imported blocks until they were compared.
 
-// checked remembers the keys of imported blocks that were compared. The zero value is empty. Its
-// methods may be called concurrently.
-type checked struct {
-	mu   sync.Mutex
-	keys map[kvcache.Key]struct{}
+// Unchecked is an imported prefix that was not compared yet.
+type Unchecked struct {
+	Prompt []int32 // ends with the block to compute
+	Before Hit     // the part of Prompt to load
+	keys   []kvcache.Key
 }
 
-func (c *checked) has(k kvcache.Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.keys[k]
-	return ok
-}
+// Last returns the key of the block to compare.
+func (u *Unchecked) Last() kvcache.Key { return u.keys[len(u.keys)-1] }
 
-func (c *checked) add(keys []kvcache.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.keys) >= maxSeen || c.keys == nil {
-		c.keys = map[kvcache.Key]struct{}{}
-	}
-	for _, k := range keys {
-		c.keys[k] = struct{}{}
-	}
-}
-
-// firstFull returns the first store with content that keeps all positions, or -1.
-func (c *Cache) firstFull() int {
-	for store, k := range c.Kinds {
-		if c.Sizes[store] > 0 && k.Most() == kvcache.All {
-			return store
+// FindUnchecked returns the part of a prompt that ends with its last imported block that was not
+// compared. It returns nil if there is none.
+func (c *Cache) FindUnchecked(prompt []int32) *Unchecked {
+	full := (len(prompt) - 1) / kvcache.BlockTokens
+	keys := kvcache.Keys(Public, prompt[:max(0, full)*kvcache.BlockTokens])
+	n := c.longest(keys, c.Store.Has) / kvcache.BlockTokens
+	for ; n > 0; n-- {
+		if c.anyPiece(keys[:n], c.Store.Unchecked) {
+			break
 		}
 	}
-	return -1
+	if n == 0 {
+		return nil
+	}
+	u := &Unchecked{Prompt: prompt[:n*kvcache.BlockTokens], keys: keys[:n]}
+	u.Before = Hit{Positions: c.longest(keys[:n-1], c.Store.Has), keys: keys[:n-1]}
+	u.Before.Bytes = c.bytes(u.Before.Positions)
+	return u
 }
 
-// restrict shortens a hit whose last block is imported and was not compared yet, so that this block
-// is computed.
-func (c *Cache) restrict(h *Hit) {
-	last, store := h.Positions/kvcache.BlockTokens-1, c.firstFull()
-	if last < 0 || store < 0 || c.checked.has(h.keys[last]) {
-		return
+// anyPiece reports whether has returns true for an object of the last block of a text.
+func (c *Cache) anyPiece(keys []kvcache.Key, has func(disk.Name) bool) bool {
+	for store := range c.Kinds {
+		if c.Sizes[store] > 0 && has(c.name(kvcache.Piece{Store: store, Block: len(keys) - 1}, keys)) {
+			return true
+		}
 	}
-	info, err := c.Store.Info(c.name(kvcache.Piece{Store: store, Block: last}, h.keys))
-	if err != nil || !info.Imported {
-		return
-	}
-	h.compare = last + 1
-	h.Positions = c.longest(h.keys[:last])
+	return false
 }
 
-// Compare compares the block that Find left out of an imported prefix with the computed one, in the
-// background. The prompt of the hit must have been computed under a salt. A prefix that differs is
-// removed with a warning.
-func (c *Cache) Compare(h Hit, salt kvcache.Salt, prompt []int32) {
-	if h.compare == 0 {
+// Compare compares the last block of an imported prefix, and others that were not loaded, with
+// those that were computed under a salt, in every store that has both. If they are equal, Find
+// returns the prefix from now on. If they differ, the prefix is removed with a warning. If the last
+// block is no longer cached or the cache is closed, Compare does nothing.
+func (c *Cache) Compare(u *Unchecked, salt kvcache.Salt) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
 		return
 	}
-	c.idle.Add(1)
-	select {
-	case c.jobs <- job{compare: h, keys: kvcache.Keys(salt, prompt[:h.compare*kvcache.BlockTokens])}:
-	default:
-		c.idle.Done() // a later request compares it
+	c.comparing.Add(1)
+	c.mu.Unlock()
+	defer c.comparing.Done()
+	computed, last := kvcache.Keys(salt, u.Prompt), len(u.keys)-1
+	compared := false
+	for b := u.Before.Positions / kvcache.BlockTokens; b <= last; b++ {
+		for store := range c.Kinds {
+			if c.Sizes[store] == 0 {
+				continue
+			}
+			_, stored, err := c.Store.Content(c.ctx, c.name(kvcache.Piece{Store: store, Block: b}, u.keys))
+			if err != nil {
+				continue // the store has no state there, or the object was evicted meanwhile
+			}
+			equal, known := c.equalBlock(store, &computed[b], stored)
+			if known && !equal {
+				c.reject(u)
+				return
+			}
+			compared = compared || known && b == last
+		}
+	}
+	if compared {
+		c.each(u.keys, c.Store.Checked)
 	}
 }
 
-// compareJob does what Compare promises.
-func (c *Cache) compareJob(h *Hit, computed []kvcache.Key) {
-	store, last := c.firstFull(), h.compare-1
-	_, stored, err := c.Store.Content(c.ctx, c.name(kvcache.Piece{Store: store, Block: last}, h.keys))
-	if err != nil {
-		return
-	}
-	id, ok := c.Cached.Pin(store, &computed[last])
+// equalBlock compares a cached block with a stored one. known is false if it is not cached.
+func (c *Cache) equalBlock(store int, key *kvcache.Key, stored []byte) (equal, known bool) {
+	id, ok := c.Cached.Pin(store, key)
 	if !ok {
-		return // evicted meanwhile
+		return false, false
 	}
-	equal := true
+	defer c.Cached.Unpin(store, id)
 	for _, part := range c.Parts(store, id) {
 		n := min(len(part), len(stored))
-		equal = equal && n == len(part) && bytes.Equal(part, stored[:n])
+		if !bytes.Equal(part, stored[:n]) {
+			return false, true
+		}
 		stored = stored[n:]
 	}
-	c.Cached.Unpin(store, id)
-	if equal {
-		c.checked.add(h.keys[:h.compare])
-		return
-	}
+	return len(stored) == 0, true
+}
+
+// reject removes an imported prefix whose values differ.
+func (c *Cache) reject(u *Unchecked) {
+	c.each(u.keys, func(n disk.Name) {
+		if c.Store.Unchecked(n) {
+			_ = c.Store.Remove(n)
+		}
+	})
+	c.Store.Warn("imported", fmt.Sprintf("an imported prefix of %d tokens has other values than this model "+
+		"computes; it was removed before use", len(u.Prompt)))
+}
+
+// each calls fn with the names of all objects that a text may have.
+func (c *Cache) each(keys []kvcache.Key, fn func(disk.Name)) {
 	for store := range c.Kinds {
-		for b := range h.compare {
-			_ = c.Store.Remove(c.name(kvcache.Piece{Store: store, Block: b}, h.keys)) // as far as it exists
+		for b := range keys {
+			if c.Sizes[store] > 0 {
+				fn(c.name(kvcache.Piece{Store: store, Block: b}, keys))
+			}
 		}
 	}
-	c.Store.Warn("imported", fmt.Sprintf("an imported prefix of %d tokens has other values than this model "+
-		"computes; it was removed", h.compare*kvcache.BlockTokens))
 }

@@ -42,16 +42,18 @@ var Public = kvcache.Salt(sha256.Sum256([]byte("sandwich: prefixes that every AP
 // Cache finds, loads and writes prefixes. Its methods may be called concurrently.
 type Cache struct {
 	Options
-	seen    seen
-	checked checked
-	jobs    chan job
-	ctx     context.Context // ends with Close
-	stop    func()
-	idle    sync.WaitGroup // jobs that are queued or running
-	done    chan struct{}
-	mu      sync.Mutex
-	rate    float64 // bytes per second of recent loads
-	counts  counts
+	seen   seen
+	jobs   chan job
+	ctx    context.Context // ends with Close
+	stop   func()
+	idle   sync.WaitGroup // jobs that are queued or running
+	done   chan struct{}
+	mu     sync.Mutex
+	rate   float64 // bytes per second of recent loads
+	closed bool
+	// comparing counts the calls of Compare that read blocks.
+	comparing sync.WaitGroup
+	counts    counts
 }
 
 // counts are the counters of Stats.
@@ -84,6 +86,10 @@ func New(o Options) *Cache {
 // Close stops the writer. Prefixes that are not written yet are dropped.
 func (c *Cache) Close() {
 	c.stop()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.comparing.Wait()
 	<-c.done
 }
 
@@ -116,7 +122,6 @@ type Hit struct {
 	Positions int   // length of the prefix, a multiple of kvcache.BlockTokens
 	Bytes     int64 // to read for the whole prefix
 	keys      []kvcache.Key
-	compare   int // blocks up to the one that Compare compares; 0: none
 }
 
 // name returns the name of the object of a piece.
@@ -125,7 +130,7 @@ func (c *Cache) name(p kvcache.Piece, keys []kvcache.Key) disk.Name {
 }
 
 // Find returns the longest prefix of a prompt, shorter than the prompt, that is on disk under a
-// salt or the public one.
+// salt or the public one. It ignores imported blocks that were not compared.
 func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	full := (len(prompt) - 1) / kvcache.BlockTokens
 	if full < 1 {
@@ -133,10 +138,11 @@ func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	}
 	for _, s := range []kvcache.Salt{salt, Public} {
 		h := Hit{keys: kvcache.Keys(s, prompt[:full*kvcache.BlockTokens])}
-		h.Positions = c.longest(h.keys)
+		has := c.Store.Has
 		if s == Public { // as all imported prefixes are
-			c.restrict(&h)
+			has = c.checked
 		}
+		h.Positions = c.longest(h.keys, has)
 		if h.Positions > best.Positions || best.Positions == 0 {
 			best = h
 		}
@@ -153,23 +159,26 @@ func (c *Cache) Find(salt kvcache.Salt, prompt []int32) (best Hit) {
 	return best
 }
 
-// longest returns the greatest position from which a text with these keys can resume with blocks on
-// disk.
-func (c *Cache) longest(keys []kvcache.Key) int {
+// checked reports whether an object exists that was computed here or was compared.
+func (c *Cache) checked(n disk.Name) bool { return c.Store.Has(n) && !c.Store.Unchecked(n) }
+
+// longest returns the greatest position from which a text with these keys can resume with the
+// objects for which has returns true.
+func (c *Cache) longest(keys []kvcache.Key, has func(disk.Name) bool) int {
 	n := len(keys)
 	for store, k := range c.Kinds {
 		if c.Sizes[store] == 0 || k.Most() != kvcache.All {
 			continue
 		}
 		for b := range n {
-			if !c.Store.Has(c.name(kvcache.Piece{Store: store, Block: b}, keys)) {
+			if !has(c.name(kvcache.Piece{Store: store, Block: b}, keys)) {
 				n = b
 				break
 			}
 		}
 	}
 	for ; n > 0; n-- {
-		if c.bounded(n, func(p kvcache.Piece) bool { return c.Store.Has(c.name(p, keys)) }) {
+		if c.bounded(n, func(p kvcache.Piece) bool { return has(c.name(p, keys)) }) {
 			break
 		}
 	}

@@ -20,31 +20,41 @@ const (
 	gridBlocks = 64
 )
 
-// job is a prefix to write or to compare.
+// job is a prefix to write.
 type job struct {
 	salt   kvcache.Salt
 	tokens []int32
 	keys   []kvcache.Key
 	ends   []int // positions at which others may branch
-	// compare is the hit of Compare, for a job that writes nothing; keys are then those of the
-	// computed blocks.
-	compare Hit
+	marks  []int // positions at which others are likely to branch
+}
+
+// Text is a prompt that was computed. Positions count tokens.
+type Text struct {
+	Salt   kvcache.Salt
+	Prompt []int32
+	Ends   []int // positions at which other prompts may branch, ascending
+	Marks  []int // positions up to which the client expects to send the prompt again, ascending
+	Whole  bool  // write all of the prompt
 }
 
 // Note records a prompt that was computed, and writes in the background the part of it that an
-// earlier prompt had as well, or, with all set, all of it. ends are positions at which other
-// prompts are likely to branch. The blocks must stay in the cache until they are written, or they
-// are left out. Note keeps prompt, which must not change.
-func (c *Cache) Note(salt kvcache.Salt, prompt []int32, ends []int, all bool) {
-	keys := kvcache.Keys(salt, prompt)
+// earlier prompt had as well, the part up to its last mark, or all of it. The blocks must stay in
+// the cache until they are written, or they are left out. Note keeps the slices of t, which must
+// not change.
+func (c *Cache) Note(t Text) {
+	keys := kvcache.Keys(t.Salt, t.Prompt)
 	n := c.seen.add(keys)
-	if all {
+	if len(t.Marks) > 0 {
+		n = max(n, min(t.Marks[len(t.Marks)-1]/kvcache.BlockTokens, len(keys)))
+	}
+	if t.Whole {
 		n = len(keys)
 	}
 	if n == 0 || !c.Store.Writable() {
 		return
 	}
-	j := job{salt: salt, tokens: prompt[:n*kvcache.BlockTokens], keys: keys[:n], ends: ends}
+	j := job{salt: t.Salt, tokens: t.Prompt[:n*kvcache.BlockTokens], keys: keys[:n], ends: t.Ends, marks: t.Marks}
 	c.idle.Add(1)
 	select {
 	case c.jobs <- j:
@@ -63,11 +73,7 @@ func (c *Cache) write() {
 		case <-c.ctx.Done():
 			return
 		case j := <-c.jobs:
-			if j.compare.compare > 0 {
-				c.compareJob(&j.compare, j.keys)
-			} else {
-				buf = c.writeJob(&j, buf)
-			}
+			buf = c.writeJob(&j, buf)
 			c.idle.Done()
 		}
 	}
@@ -97,16 +103,22 @@ func (c *Cache) writeJob(j *job, buf []byte) []byte {
 }
 
 // resumable returns what stores that do not keep all positions need to resume near the end of a
-// prefix, near the last ends of messages in it and every gridBlocks blocks, as far as the cache or
-// the disk has it.
+// prefix, near marks and the last ends of messages in it and every gridBlocks blocks, as far as the
+// cache or the disk has it.
 func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
 	bounded := func(k kvcache.Kind) bool { return k.Most() != kvcache.All }
 	if !slices.ContainsFunc(c.Kinds, bounded) {
 		return nil
 	}
 	wanted := []int{len(j.keys)}
+	for _, mark := range j.marks {
+		if n := mark / kvcache.BlockTokens; n > 0 && n < len(j.keys) {
+			wanted = append(wanted, n)
+		}
+	}
+	most := len(wanted) + maxEnds
 	for _, end := range slices.Backward(j.ends) {
-		if n := end / kvcache.BlockTokens; n > 0 && n < len(j.keys) && len(wanted) <= maxEnds {
+		if n := end / kvcache.BlockTokens; n > 0 && n < len(j.keys) && len(wanted) < most {
 			wanted = append(wanted, n)
 		}
 	}

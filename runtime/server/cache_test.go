@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 
@@ -83,26 +83,70 @@ func TestBillingBlock(t *testing.T) {
 	}
 }
 
-// keeper records whether prompts are to be stored.
-type keeper struct {
-	fake
-	keep []bool
+// marksOf describes the marks of a request for the prefix store.
+func marksOf(r *api.Request) string {
+	var list []string
+	for i, m := range r.Messages {
+		switch {
+		case m.Mark == api.MarkEnd:
+			list = append(list, fmt.Sprintf("%d:end", i))
+		case m.Mark > 0:
+			list = append(list, fmt.Sprintf("%d:%s", i, m.Content[:m.Mark]))
+		}
+	}
+	if r.ToolsMarked {
+		list = append(list, "tools")
+	}
+	if r.Keep {
+		list = append(list, "all")
+	}
+	return strings.Join(list, " ")
 }
 
-func (k *keeper) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
-	k.keep = append(k.keep, r.Keep)
-	return k.fake.Generate(ctx, r, emit)
-}
-
-// TestCacheControlKeepsPrompts checks that a request with a field cache_control stores its prompt,
-// and that the word in a text does not.
-func TestCacheControlKeepsPrompts(t *testing.T) {
-	k := &keeper{fake: fake{words: []string{"a"}}}
-	s := New(k, Options{})
-	post(t, s, chatPath, `{"messages":[{"role":"user","content":"say \"cache_control\""}]}`)
-	post(t, s, messagesPath, `{"max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a",
-		"cache_control":{"type":"ephemeral"}}]}]}`)
-	if !slices.Equal(k.keep, []bool{false, true}) {
-		t.Errorf("prompts are stored: %v", k.keep)
+// TestCacheMarks checks which parts of a prompt cache_control and prompt_cache_key mark, and that
+// the words in a text do not.
+func TestCacheMarks(t *testing.T) {
+	const c = `"cache_control":{"type":"ephemeral"}`
+	const tool = `{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}`
+	const user = `{"role":"user","content":"hi"}`
+	for _, x := range []struct{ path, body, want string }{
+		{chatPath, `"messages":[{"role":"user","content":"say \"cache_control\""}]`, ""},
+		{chatPath, `"messages":[{"role":"system","content":[{"type":"text","text":"S",` + c + `}]},` + user + `]`,
+			"0:end"},
+		{chatPath, `"messages":[{"role":"system","content":"S",` + c + `},` + user + `]`, "0:end"},
+		{chatPath, `"messages":[` + user + `],"tools":[` + tool[:len(tool)-1] + `,` + c + `}]`, "tools"},
+		{chatPath, `"messages":[{"role":"system","content":"S"},` + user + `],"prompt_cache_key":"k","tools":[` + tool +
+			`]`, "0:end tools"},
+		{chatPath, `"messages":[` + user + `],"prompt_cache_key":"k"`, ""},
+		{chatPath, `"messages":[{"role":"system","content":"S"},` + user + `],"prompt_cache_key":""`, ""},
+		{responsesPath, `"instructions":"S","input":"x","prompt_cache_key":"k"`, "0:end"},
+		{responsesPath, `"instructions":"S","input":"x"`, ""},
+		{messagesPath, `"messages":[{"role":"user","content":[{"type":"text","text":"a",` + c +
+			`},{"type":"text","text":"b"}]}]`, "0:a"},
+		{messagesPath, `"system":[{"type":"text","text":"S"},{"type":"text","text":"T",` + c +
+			`},{"type":"text","text":"U"}],"messages":[` + user + `]`, "0:S\nT"},
+		{messagesPath, `"system":[{"text":"x-anthropic-billing-header: a"},{"type":"text","text":"T",` + c +
+			`},{"type":"text","text":"U"}],"messages":[` + user + `]`, "0:T"},
+		{messagesPath, `"messages":[` + user + `],"tools":[{"name":"f","input_schema":{"type":"object"},` + c + `}]`,
+			"tools"},
+		{messagesPath, `"messages":[` + user + `],` + c, "all"},
+		{messagesPath, `"messages":[` + user + `],"cache_control":null`, ""},
+		{messagesPath, `"messages":[` + user + `,{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f",
+			"input":{},` + c + `}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1",` + c +
+			`,"content":"r"}]}]`, "1:end 2:end"},
+	} {
+		g := &fake{words: []string{"a"}}
+		limit := ""
+		if x.path == messagesPath {
+			limit = `"max_tokens":5,`
+		}
+		w := post(t, New(g, Options{}), x.path, `{`+limit+x.body+`}`)
+		if w.Code != 200 {
+			t.Errorf("%s: %d %s", x.body, w.Code, w.Body)
+			continue
+		}
+		if got := marksOf(g.last); got != x.want {
+			t.Errorf("%s: marks %q, want %q", x.body, got, x.want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package textio
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/tokenizer"
@@ -12,7 +13,8 @@ import (
 // allocates up to twenty times its length, and takes CPU time from forwards.
 const largeText = 256 << 10
 
-// Prompt returns the tokens of a request, from its ids, its text or its messages. It returns the
+// Prompt returns the tokens of a request, from its ids, its text or its messages. For messages it
+// also sets Request.Marks if FindMarks is set. It returns the
 // error of ctx if that ends, *api.InvalidError, whose message may quote the chat template, or
 // *api.TooLongError.
 func (e *Adapter) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
@@ -36,7 +38,42 @@ func (e *Adapter) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.encode(ctx, r, prompt.Text, func() ([]int32, error) { return e.tok.EncodeChat(ctx, prompt, limit) })
+	ids, err := e.encode(ctx, r, prompt.Text, func() ([]int32, error) { return e.tok.EncodeChat(ctx, prompt, limit) })
+	if err == nil && e.FindMarks {
+		r.Marks, err = e.marks(ctx, r, prompt, ids)
+	}
+	return ids, err
+}
+
+// maxMarks bounds the marks of a request that are used, the last ones. Anthropic's API allows four.
+const maxMarks = 4
+
+// marks returns the positions in the tokens of a chat at which the request has marks.
+func (e *Adapter) marks(ctx context.Context, r *api.Request, p tokenizer.Prompt, ids []int32) (list []int, err error) {
+	var at []int
+	if r.ToolsMarked {
+		at = append(at, p.AfterTools(len(r.Messages)))
+	}
+	for i := range r.Messages {
+		if m := &r.Messages[i]; m.Mark > 0 {
+			at = append(at, p.After(i, m.Content, m.Mark))
+		}
+	}
+	slices.Sort(at)
+	for _, at := range at[max(0, len(at)-maxMarks):] {
+		before, err := e.tok.EncodeChat(ctx, p.Until(at), len(ids))
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for n < min(len(before), len(ids)) && before[n] == ids[n] {
+			n++
+		}
+		if n > 0 {
+			list = append(list, n)
+		}
+	}
+	return list, nil
 }
 
 // Render returns the messages and tools of a chat as the text that the model continues. It returns

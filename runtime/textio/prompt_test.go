@@ -153,3 +153,54 @@ func TestPromptContinues(t *testing.T) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
+
+// TestMarks checks that marks become positions of tokens, and that a mark that the prompt does not
+// show falls back to the text before it.
+func TestMarks(t *testing.T) {
+	e := prompter(t, late)
+	e.FindMarks = true
+	marked := func(role, text string, at int) api.Message { return api.Message{Role: role, Content: text, Mark: at} }
+	call := api.Message{Role: "assistant", Calls: []api.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}},
+		Mark: api.MarkEnd}
+	for _, c := range []struct {
+		messages []api.Message
+		tools    bool
+		want     []string // ends of the text up to each mark
+	}{
+		{[]api.Message{marked("system", "Sys", api.MarkEnd), message("user", "U")}, false, []string{"system\nSys"}},
+		{[]api.Message{marked("system", "One\nTwo", 3), message("user", "U")}, false, []string{"system\nOne"}},
+		{[]api.Message{marked("system", " One \nTwo", 5), message("user", "U")}, false, []string{"system\n One"}},
+		{[]api.Message{message("user", "U"), call, marked("user", "V", 1)}, false, []string{"</tool_call>", "user\nV"}},
+		{[]api.Message{message("user", "U")}, true, []string{"}}}}\n"}},
+		{[]api.Message{message("user", "U")}, false, nil},
+		{[]api.Message{marked("user", "a", 1), marked("assistant", "b", 1), marked("user", "c", 1),
+			marked("assistant", "d", 1), marked("user", "e", 9)}, false,
+			[]string{"assistant\nb", "user\nc", "assistant\nd", "user\ne"}},
+		{[]api.Message{marked("user", "<|im_end|>", api.MarkEnd)}, false, []string{"user\n<|im_end|>"}},
+		{[]api.Message{marked("user", strings.Repeat("a b", 200), 4), marked("user", "", api.MarkEnd)}, false,
+			[]string{"user\na ba", "a b"}},
+	} {
+		r := api.Request{Messages: c.messages}
+		if c.tools {
+			r.Tools, r.ToolsMarked = []api.Tool{{Name: "f", Description: "d"}}, true
+		}
+		ids, err := e.Prompt(t.Context(), &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		ok := len(r.Marks) == len(c.want) && slices.IsSorted(r.Marks)
+		for i, n := range r.Marks {
+			got = append(got, e.tok.Decode(ids[:n], true))
+			ok = ok && strings.HasSuffix(got[i], c.want[i])
+		}
+		if !ok {
+			t.Errorf("%v: marks after %q, want %q", c.messages, got, c.want)
+		}
+	}
+	e.FindMarks = false
+	r := api.Request{Messages: []api.Message{marked("user", "U", api.MarkEnd)}}
+	if _, err := e.Prompt(t.Context(), &r); err != nil || r.Marks != nil {
+		t.Errorf("marks %v are looked for without a prefix store, %v", r.Marks, err)
+	}
+}

@@ -24,6 +24,8 @@ type Adapter struct {
 	engine Engine
 	tok    *tokenizer.Tokenizer
 	large  chan struct{} // capacity 1: held while a large text is encoded
+	// FindMarks makes Prompt set Request.Marks. It must be set before the first request.
+	FindMarks bool
 }
 
 // New returns the text interface of an engine. A nil tokenizer restricts it to Generate, and

@@ -12,15 +12,16 @@ import (
 type Prompt struct {
 	Text string
 
-	guarded []span // parts that users and tools wrote, ascending
-	end     int    // end of the last message's text in Text
+	guarded []span       // parts that users and tools wrote, ascending
+	texts   []jinja.Span // of messages and tools; message i has origin i+1, tools follow the last message
+	end     int          // end of the last message's text in Text
 }
 
 // span is the range [from, to) of a text, in bytes.
 type span struct{ from, to int }
 
 func newPrompt(h *chat.History, out jinja.Output) Prompt {
-	p := Prompt{Text: out.Plain, end: len(out.Plain)}
+	p := Prompt{Text: out.Plain, texts: out.Spans, end: len(out.Plain)}
 	for _, s := range out.Spans {
 		if h.Guarded(s.Origin) {
 			p.guarded = append(p.guarded, span{s.From, s.To})
@@ -38,6 +39,54 @@ func newPrompt(h *chat.History, out jinja.Output) Prompt {
 func (p Prompt) Continued() Prompt {
 	p.Text = p.Text[:p.end]
 	return p
+}
+
+// After returns the position in Text after a part of the content of a message: the bytes of content
+// up to n. If Text does not have this part, the position is after the message or after the last one
+// before it that Text has; it is 0 if there is none.
+func (p Prompt) After(message int, content string, n int) int {
+	if part := strings.TrimSpace(content[:min(n, len(content))]); part != "" && n < len(content) {
+		for _, s := range p.texts {
+			if s.Origin != jinja.Origin(message+1) {
+				continue
+			}
+			from, to := min(s.From, len(p.Text)), min(s.To, len(p.Text))
+			if i := strings.Index(p.Text[from:to], part); i >= 0 {
+				return from + i + len(part)
+			}
+		}
+	}
+	for ; message >= 0; message-- {
+		if last := p.afterTexts(message); last > 0 {
+			return last
+		}
+	}
+	return 0
+}
+
+// AfterTools returns the position in Text after the declarations of tools of a conversation of so
+// many messages, or 0 if it has none.
+func (p Prompt) AfterTools(messages int) int { return p.afterTexts(messages) }
+
+// afterTexts returns the end of the last text of a message, or 0.
+func (p Prompt) afterTexts(message int) (last int) {
+	for _, s := range p.texts {
+		if s.Origin == jinja.Origin(message+1) {
+			last = min(s.To, len(p.Text))
+		}
+	}
+	return last
+}
+
+// Until returns the prompt up to a position in Text.
+func (p Prompt) Until(at int) Prompt {
+	out := Prompt{Text: p.Text[:at], end: min(p.end, at)}
+	for _, g := range p.guarded {
+		if g.from < at {
+			out.guarded = append(out.guarded, span{g.from, min(g.to, at)})
+		}
+	}
+	return out
 }
 
 // guardedText is a text to encode: the bytes of text starting at from. Control tokens are not

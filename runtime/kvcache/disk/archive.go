@@ -99,8 +99,8 @@ func ParseManifest(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Import stores block i of a manifest under a salt. It refuses content with another hash than that
-// of the manifest.
+// Import stores block i of a manifest under a salt, marked as Unchecked, unless the block exists.
+// It refuses content with another hash than that of the manifest.
 func (s *Store) Import(ctx context.Context, m *Manifest, i int, data []byte, salt kvcache.Salt) (Name, error) {
 	b := &m.Objects[i]
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != b.SHA256 || int64(len(data)) != b.Bytes {
@@ -117,7 +117,18 @@ func (s *Store) Import(ctx context.Context, m *Manifest, i int, data []byte, sal
 	if b.Block > 0 {
 		info.Parent = keys[b.Block-1]
 	}
-	return info.Name(), s.Write(ctx, info, data)
+	n := info.Name()
+	if s.Has(n) {
+		return n, nil
+	}
+	if err := s.setUnchecked(n); err != nil {
+		return n, s.failed(err)
+	}
+	err := s.Write(ctx, info, data)
+	if err == nil {
+		err = s.setUnchecked(n) // an eviction may have removed the mark meanwhile
+	}
+	return n, err
 }
 
 // Signature is the signature of the bytes of a manifest.

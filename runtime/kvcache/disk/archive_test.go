@@ -98,6 +98,47 @@ func exported(t *testing.T, s *Store) (manifest []byte, contents [][]byte) {
 	return manifest, contents
 }
 
+// TestUncheckedMarks checks that imported blocks are marked until Checked, that blocks that existed
+// are not, and that a mark disappears with its block.
+func TestUncheckedMarks(t *testing.T) {
+	from := mustOpen(t, t.TempDir(), Options{})
+	text(t, from, 1, 3)
+	manifest, contents := exported(t, from)
+	m, err := ParseManifest(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := mustOpen(t, t.TempDir(), Options{Bytes: 64 << 10})
+	var names []Name
+	for range 2 { // the second import finds every block
+		names = nil
+		for i := range m.Objects {
+			n, err := to.Import(t.Context(), m, i, contents[i], kvcache.Salt{7})
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, n)
+		}
+		to.Checked(names[1])
+		if !to.Unchecked(names[2]) || to.Unchecked(names[1]) {
+			t.Error("marks do not follow import and comparison")
+		}
+	}
+	if list, err := to.Objects(); err != nil || len(list) != len(names) {
+		t.Errorf("%d objects are listed, %v", len(list), err)
+	}
+	if err := to.Remove(names[0]); err != nil || to.Unchecked(names[0]) {
+		t.Errorf("a mark stays without its block: %v", err)
+	}
+	for i := range 8 { // evicts all imported blocks
+		info, data := block(8, i, 5000)
+		mustWrite(t, to, info, data)
+	}
+	if to.Has(names[2]) || to.Unchecked(names[2]) {
+		t.Error("a mark stays after the eviction of its block")
+	}
+}
+
 // TestImport checks that a prefix keeps its content under another salt, and that content and
 // manifests that were changed are refused.
 func TestImport(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
 )
 
 // ErrMissing reports an object that does not exist, or no longer.
@@ -148,7 +147,7 @@ func (s *Store) fault(n Name, err error) error {
 		s.counts.missing.Add(1)
 	case errors.Is(err, errDamaged):
 		s.counts.damaged.Add(1)
-		_ = os.Remove(s.path(n))
+		_ = s.Remove(n)
 		s.warn("damaged", fmt.Sprintf("a block of the cache in %s was removed and is computed again: %v", s.dir, err))
 	case errors.Is(err, context.Canceled):
 	default:

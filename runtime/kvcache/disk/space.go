@@ -90,6 +90,7 @@ func (s *Store) makeRoom(size int64) error {
 			continue
 		}
 		if err := os.Remove(s.path(o.Name)); err == nil {
+			s.Checked(o.Name)
 			sp.total -= o.Bytes
 			s.counts.evicted.Add(1)
 		}

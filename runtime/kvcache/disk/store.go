@@ -107,6 +107,8 @@ const (
 	temporaryDir = "tmp"
 	lockFile     = "lock"
 	pinSuffix    = ".pin"
+	// newSuffix marks an imported object that was not compared with a computed one.
+	newSuffix = ".new"
 )
 
 // checkOwner refuses a folder that another user owns or may write to.
@@ -179,10 +181,11 @@ func (s *Store) Touch(n Name) {
 	_ = os.Chtimes(s.path(n), now, now) // another process may have evicted it
 }
 
-// Remove removes an object and its pin.
+// Remove removes an object with its marks.
 func (s *Store) Remove(n Name) error {
 	path := s.path(n)
 	_ = os.Remove(path + pinSuffix)
+	defer s.Checked(n)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -199,11 +202,38 @@ func (s *Store) Pin(n Name, pinned bool) error {
 		}
 		return nil
 	}
+	return mark(path)
+}
+
+// mark makes an empty file unless it exists.
+func mark(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|noFollow, 0o600)
 	if err != nil {
 		return err
 	}
 	return f.Close()
+}
+
+// Unchecked reports whether an object was imported and not compared with a computed one since.
+func (s *Store) Unchecked(n Name) bool {
+	_, err := os.Lstat(s.path(n) + newSuffix)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Checked records that an imported object was compared and is equal.
+func (s *Store) Checked(n Name) {
+	if err := os.Remove(s.path(n) + newSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.warn("mark", fmt.Sprintf("imported blocks in %s are compared again at each use: %v", s.dir, err))
+	}
+}
+
+// setUnchecked marks an object that is about to be imported.
+func (s *Store) setUnchecked(n Name) error {
+	path := s.path(n) + newSuffix
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return mark(path)
 }
 
 // temporary returns a path for an object that is being written.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"sandwich/runtime/api"
@@ -23,7 +22,7 @@ import (
 type API struct{ *generation.Runner }
 
 // messagesBody is the body of /v1/messages in Anthropic's format. Other fields are accepted and
-// ignored; prompt caching is always on.
+// ignored. Prompts are always cached in memory; cache_control says what is stored on disk.
 type messagesBody struct {
 	Model         *string           `json:"model"`
 	Stream        *bool             `json:"stream"`
@@ -73,7 +72,7 @@ func parseMessagesCall(data []byte) (*request.Call, *apierr.Error) {
 	if e != nil {
 		return nil, e
 	}
-	c.Unknown = unknown
+	c.Unknown, c.Keep = unknown, !jsontext.IsNull(b.CacheControl)
 	how, e := request.ParseThinking(b.Thinking, "thinking")
 	if e == nil {
 		e = how.Apply(&c.Request, "thinking")
@@ -137,10 +136,12 @@ func (b *messagesBody) tools(c *request.Call) *apierr.Error {
 			Description *string         `json:"description"`
 			InputSchema json.RawMessage `json:"input_schema"`
 			Strict      *bool           `json:"strict"`
+			Cache       json.RawMessage `json:"cache_control"`
 		}
 		if e := fields.Decode(item, &t, fmt.Sprintf("tools[%d]", i)); e != nil {
 			return e
 		}
+		c.ToolsMarked = c.ToolsMarked || !jsontext.IsNull(t.Cache)
 		if kind := fields.String(t.Type); kind != "" && kind != "custom" {
 			c.Warnings.Add("tools[%d]: the type %q is not supported; the tool was left out", i, jsontext.Clip(kind))
 			return nil
@@ -245,7 +246,7 @@ func addSystem(h *conversation.History, raw json.RawMessage) *apierr.Error {
 	if e != nil {
 		return e
 	}
-	c.Texts = slices.DeleteFunc(c.Texts, func(text string) bool {
+	c.DeleteTexts(func(text string) bool {
 		text = strings.TrimSpace(text)
 		if billing := strings.HasPrefix(text, billingPrefix); !billing || !strings.Contains(text, "\n") {
 			return billing
@@ -324,6 +325,7 @@ func (t *blockTurn) block(raw json.RawMessage, at string) *apierr.Error {
 		Input     json.RawMessage `json:"input"`
 		ToolUseID string          `json:"tool_use_id"`
 		Content   json.RawMessage `json:"content"`
+		Cache     json.RawMessage `json:"cache_control"`
 	}
 	ours := t.role == "assistant"
 	switch {
@@ -336,6 +338,9 @@ func (t *blockTurn) block(raw json.RawMessage, at string) *apierr.Error {
 		if !jsontext.IsNull(b.Content) { // a tool may return nothing
 			c, e = conversation.ReadResult(b.Content, at+".content")
 		}
+		if !jsontext.IsNull(b.Cache) {
+			c.Mark()
+		}
 		t.AddResult(b.ToolUseID, "", &c, at+".tool_use_id")
 		return e
 	case ours && kind.Type == "thinking":
@@ -346,6 +351,9 @@ func (t *blockTurn) block(raw json.RawMessage, at string) *apierr.Error {
 		t.DecodeFields(raw, &b, at)
 		input := conversation.FunctionCall{Arguments: b.Input}
 		t.message.Calls = t.AppendCall(t.message.Calls, b.ID, b.Name, input.ArgumentsText(), at+".input")
+		if !jsontext.IsNull(b.Cache) {
+			t.content.Mark()
+		}
 	default:
 		return t.content.AddPart(raw, at)
 	}

@@ -3,9 +3,11 @@ package conversation
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
@@ -17,6 +19,7 @@ type Content struct {
 	lost   []gap // parts that cannot be used
 	notes  []gap // parts of which only the text is used
 	nested bool  // the content belongs to a document, which cannot contain documents
+	marked int   // number of Texts up to the last one with cache_control
 }
 
 // gap describes a part of a request that cannot be used.
@@ -64,6 +67,31 @@ func (c *Content) Blank() bool { return c.Texts == nil && c.lost == nil }
 
 // text returns the texts of all parts, separated by line breaks.
 func (c *Content) text() string { return strings.Join(c.Texts, "\n") }
+
+// Mark marks all of the content for the prefix cache, as if its last part had cache_control.
+func (c *Content) Mark() { c.marked = math.MaxInt }
+
+// DeleteTexts deletes the texts for which del returns true.
+func (c *Content) DeleteTexts(del func(text string) bool) {
+	kept, marked := []string(nil), c.marked
+	for i, text := range c.Texts {
+		switch {
+		case !del(text):
+			kept = append(kept, text)
+		case i < marked:
+			c.marked--
+		}
+	}
+	c.Texts = kept
+}
+
+// mark returns the Mark of a message with this content (api.Message).
+func (c *Content) mark() int {
+	if c.marked == 0 || c.marked >= len(c.Texts) {
+		return min(c.marked, 1) * api.MarkEnd
+	}
+	return len(strings.Join(c.Texts[:c.marked], "\n"))
+}
 
 // Usable reports whether the content holds usable text, which may be an empty string. Blank text
 // next to unusable parts does not count.
@@ -137,6 +165,7 @@ type contentPart struct {
 	Refusal json.RawMessage `json:"refusal"`
 	Source  json.RawMessage `json:"source"`
 	Content json.RawMessage `json:"content"`
+	Cache   json.RawMessage `json:"cache_control"`
 }
 
 // AddPart adds one part: a string or an object.
@@ -153,6 +182,9 @@ func (c *Content) AddPart(raw json.RawMessage, at string) *apierr.Error {
 	_ = json.Unmarshal(raw, &p) // a type that is not a string stays empty
 	if p.Type == "refusal" {
 		p.Text = p.Refusal
+	}
+	if !jsontext.IsNull(p.Cache) {
+		defer func() { c.marked = len(c.Texts) }()
 	}
 	text, ok := jsontext.String(p.Text)
 	switch {

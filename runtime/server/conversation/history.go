@@ -142,7 +142,7 @@ func (h *History) AddTurn(role string, c *Content) {
 	h.Report(c)
 	switch {
 	case c.Usable():
-		h.add(api.Message{Role: role, Content: c.text()})
+		h.add(api.Message{Role: role, Content: c.text(), Mark: c.mark()})
 	case role == "user": // stays so that roles still alternate
 		h.add(api.Message{Role: role, Content: c.orPlaceholder()})
 		h.refuse(c)
@@ -156,7 +156,7 @@ func (h *History) AddAnswer(m api.Message, c *Content) {
 		c.lost = slices.DeleteFunc(c.lost, func(g gap) bool { return g.empty() })
 	}
 	h.Report(c)
-	m.Role = "assistant"
+	m.Role, m.Mark = "assistant", c.mark()
 	if c.Usable() { // the model would take a placeholder for its own words
 		m.Content = c.text()
 	}
@@ -172,7 +172,7 @@ func (h *History) AddResult(id, name string, c *Content, at string) {
 	h.Report(c)
 	text := c.orPlaceholder()
 	if call, known := h.calls.answered(id, name); known {
-		m := api.Message{Role: "tool", CallID: call.id, Name: call.name, Content: text}
+		m := api.Message{Role: "tool", CallID: call.id, Name: call.name, Content: text, Mark: c.mark()}
 		if call.owner == h.owner {
 			h.add(m)
 			return
@@ -194,7 +194,7 @@ func (h *History) AddResult(id, name string, c *Content, at string) {
 	}
 	h.Warn.Add("%s: the conversation does not contain %s before this result, which was kept as user text", at, of)
 	text = fmt.Sprintf("[result of %s, which is not in this conversation]\n%s", of, text)
-	h.add(api.Message{Role: "user", Content: text})
+	h.add(api.Message{Role: "user", Content: text, Mark: c.mark()})
 }
 
 // add appends a message. A message that is not the system's cancels the refusal of an earlier user

@@ -3,7 +3,6 @@
 package generation
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"log/slog"
@@ -78,14 +77,9 @@ func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byt
 	}
 	x.Class = c.Class
 	c.Salt, x.Stream = saltOf(x, c), c.Stream
-	c.Keep = bytes.Contains(body, []byte(cacheControl))
 	s.note(x, c, len(body))
 	answer(x, r, c)
 }
-
-// cacheControl is the name of the field with which clients mark parts of a prompt that they will
-// send again. In a text its quotes would be escaped.
-const cacheControl = `"cache_control"`
 
 // writer writes an answer in the format of one API. Methods are not called concurrently.
 type writer interface {

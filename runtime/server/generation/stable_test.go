@@ -35,7 +35,7 @@ func TestStabilize(t *testing.T) {
 		}
 		m := c.Messages
 		if m[0].Content != system || m[3].Content != user || m[1].Content != "a" || m[2].Content != line {
-			t.Errorf("%q: %q", line, m)
+			t.Errorf("%q: %+v", line, m)
 		}
 		if warned := len(c.Warnings.List()) > 0; warned != moves {
 			t.Errorf("%q: warnings %q", line, c.Warnings.List())

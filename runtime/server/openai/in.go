@@ -62,6 +62,9 @@ func parseChat(data []byte) (*request.Call, *apierr.Error) {
 	if e = b.tools(&c.Request); e != nil {
 		return nil, e
 	}
+	if !jsontext.IsEmpty(b.PromptCacheKey) {
+		c.MarkPreamble()
+	}
 	if b.Continue != nil && *b.Continue || b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt {
 		c.Continue = true
 		if last := c.Messages[len(c.Messages)-1]; last.Role != "assistant" || last.Content == "" || last.Calls != nil {
@@ -126,6 +129,7 @@ func (b *chatBody) tools(r *api.Request) (e *apierr.Error) {
 				return apierr.Invalid(at+".function", "is missing; send the name and parameters of a function")
 			}
 			r.Tools = append(r.Tools, t.Function.Tool())
+			r.ToolsMarked = r.ToolsMarked || !jsontext.IsNull(t.Cache)
 			return nil
 		})
 	}

@@ -24,6 +24,7 @@ type messageBody struct {
 	Reasoning  *string                    `json:"reasoning_content"`
 	Refusal    json.RawMessage            `json:"refusal"`
 	Thought    json.RawMessage            `json:"reasoning"` // vLLM's and OpenRouter's name of reasoning_content
+	Cache      json.RawMessage            `json:"cache_control"`
 }
 
 // reasoning returns the reasoning of an assistant message. Values other than text are ignored.
@@ -57,8 +58,14 @@ func addChatMessage(h *conversation.History, raw json.RawMessage, at string) *ap
 		return nil
 	}
 	role, field := h.Role(b.Role, at), at+".content"
+	mark := func(c *conversation.Content) {
+		if !jsontext.IsNull(b.Cache) {
+			c.Mark()
+		}
+	}
 	if role == "tool" {
 		c, e := conversation.ReadResult(b.Content, field)
+		mark(&c)
 		h.AddResult(fields.String(b.ToolCallID), fields.String(b.Name), &c, at+".tool_call_id")
 		return e
 	}
@@ -69,6 +76,7 @@ func addChatMessage(h *conversation.History, raw json.RawMessage, at string) *ap
 	if e != nil {
 		return e
 	}
+	mark(&c)
 	if role != "assistant" {
 		if !jsontext.IsEmpty(b.ToolCalls) {
 			h.Warn.Add("%s.tool_calls: only assistant messages may have calls; they were left out", at)

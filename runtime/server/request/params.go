@@ -52,6 +52,7 @@ type Common struct {
 	Priority            json.RawMessage   `json:"priority"`
 	User                *string           `json:"user"`
 	CacheSalt           *string           `json:"cache_salt"`
+	PromptCacheKey      json.RawMessage   `json:"prompt_cache_key"`
 	Tools               json.RawMessage   `json:"tools"`
 	Functions           json.RawMessage   `json:"functions"`
 	ToolChoice          json.RawMessage   `json:"tool_choice"`
@@ -86,6 +87,19 @@ type Call struct {
 	Unknown     []string // ignored fields
 
 	Custom map[string]bool // tools that accept plain text (/v1/responses)
+}
+
+// MarkPreamble marks the ends of the first system messages and of the tools for the prefix store
+// (api.Message.Mark).
+func (c *Call) MarkPreamble() {
+	c.ToolsMarked = c.ToolsMarked || len(c.Tools) > 0
+	n := 0
+	for n < len(c.Messages) && c.Messages[n].Role == "system" {
+		n++
+	}
+	if n > 0 {
+		c.Messages[n-1].Mark = api.MarkEnd
+	}
 }
 
 // New returns a call that collects warnings.

@@ -14,8 +14,9 @@ import (
 // Tool is a tool of a chat completion. Its schema stays as it was sent, because models see the
 // order of its properties.
 type Tool struct {
-	Type     *string   `json:"type"`
-	Function *Function `json:"function"`
+	Type     *string         `json:"type"`
+	Function *Function       `json:"function"`
+	Cache    json.RawMessage `json:"cache_control"`
 }
 
 // Function is a function that a tool describes.

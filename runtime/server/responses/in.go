@@ -63,6 +63,7 @@ type responsesBody struct {
 	ClientMetadata   json.RawMessage   `json:"client_metadata"`
 	StreamOptions    json.RawMessage   `json:"stream_options"`
 	SafetyIdentifier json.RawMessage   `json:"safety_identifier"`
+	PromptCacheKey   json.RawMessage   `json:"prompt_cache_key"`
 }
 
 var responsesFields = fields.Names[responsesBody]()
@@ -129,7 +130,13 @@ func (a *createRequest) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := a.tools(); e != nil {
 		return nil, e
 	}
-	return a.Call, a.messages()
+	if e := a.messages(); e != nil {
+		return nil, e
+	}
+	if !jsontext.IsEmpty(b.PromptCacheKey) {
+		a.MarkPreamble()
+	}
+	return a.Call, nil
 }
 
 // end releases the answer that the request continues.
