@@ -153,7 +153,7 @@ device-check-build: build ## everything device-check runs, in one folder; also c
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update
 
-amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models)
+amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models overlap)
 	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
 
 LANES_MACHINE ?= zen4-2c

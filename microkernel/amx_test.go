@@ -194,6 +194,72 @@ func unitSpecs(c Compute, b WeightType, dot Dot) (out []Spec) {
 	return out
 }
 
+// TestAMXOverlap runs the machine code of kernels that unpack the next superblock while they
+// multiply against the plain-Go definition: numbers of rows with each variant and without one,
+// several panels and pieces of k. Kernels without it compute the same bits.
+func TestAMXOverlap(t *testing.T) {
+	if !Host().Has(HasAVX512) || jit.Race {
+		t.Skipf("this CPU (%s) has no AVX-512, or this is a race build", Host())
+	}
+	r := rand.New(rand.NewPCG(9, 12))
+	for i, b := range allWeightTypes() {
+		if !ComputeInt8K.Takes(b) {
+			continue
+		}
+		s := unitSpecs(ComputeInt8K, b, AMX)[0]
+		s.Form = Overlap
+		m := &tileMachine{t: t}
+		run := m.run(m.kernel(s))
+		for j, rows := range []int{63, 64 + r.IntN(64), 128 + r.IntN(64), 256 + r.IntN(64)} {
+			k, columns := 512, 1+r.IntN(s.NR)
+			if j == 1+i%3 { // more than a piece of k
+				k, columns = 1280, 17+r.IntN(16)
+			}
+			newProblem(t, r, s, rows, columns, k).checkRun(run, []int{256})
+		}
+		if m.release == 0 {
+			t.Errorf("%s: no tile was used", s)
+		}
+		if Host().Has(HasAMX) {
+			checkSpec(t, r, s)
+		}
+	}
+}
+
+// TestOverlapInterleaves: in the functions for whole pairs of row tiles the stores of unpacking lie
+// between products, and each variant has its share of them.
+func TestOverlapInterleaves(t *testing.T) {
+	for panels, subBlocks := range []int{0, 4, 2, 1} {
+		s := unitSpecs(ComputeInt8K, Q4_K, AMX)[0]
+		s.Form, s.NR = Overlap, (1+panels)*PanelWidth
+		a := asm.New(asm.AVX512)
+		stores, between, products := 0, 0, 0
+		a.Trace(func(text string) {
+			switch {
+			case strings.HasPrefix(text, "tdpbssd"):
+				if products++; products <= 16 && stores > between {
+					between = stores
+				}
+			case strings.HasPrefix(text, "vmovups") && strings.Contains(text, "[r15"):
+				stores++
+			}
+		})
+		amd64gemm.EmitAMX(a, s.Code())
+		if _, err := a.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		const head = 2 + 4 // scales, and pairs of offsets
+		want := 0
+		if subBlocks > 0 {
+			want = head + 2*2*8*subBlocks // with the first pair of row tiles, and in the loop
+		}
+		if stores != want || subBlocks > 0 && between < head+2*8*subBlocks/2 {
+			t.Errorf("%s: %d stores of unpacking, %d before the last product of the first pair; want %d", s, stores,
+				between, want)
+		}
+	}
+}
+
 // TestAMXSumsStayInTiles runs the machine code of the paths whose sums stay in tile registers
 // against the plain-Go definition: every number of rows around tiles, columns around panels, cuts
 // of k, and for bf16 an odd end of k.

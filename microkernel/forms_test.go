@@ -7,8 +7,9 @@ type Form = kernel.Form
 
 // The forms.
 const (
-	Load  = kernel.Load
-	Embed = kernel.Embed
-	Lane  = kernel.Lane
-	Outer = kernel.Outer
+	Load    = kernel.Load
+	Embed   = kernel.Embed
+	Lane    = kernel.Lane
+	Outer   = kernel.Outer
+	Overlap = kernel.Overlap
 )

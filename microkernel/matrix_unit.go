@@ -12,26 +12,28 @@ const matrixUnits = HasAMX | HasSME | HasSMEInt8
 // peakKernel describes a kernel whose rate is measured. The rate is of use only together with that
 // of its rival on a matrix unit, if it names one.
 type peakKernel struct {
-	compute Compute
-	weights WeightType
-	unit    bool // on a matrix unit rather than on vectors
-	rival   string
+	compute  Compute
+	weights  WeightType
+	unit     bool // on a matrix unit rather than on vectors
+	overlaps bool // unpacks while the unit multiplies
+	rival    string
 }
 
 // peakKernels are the kernels of UnitTypes.
 var peakKernels = map[string]peakKernel{
-	Int8Kernel:       {ComputeInt8, Q8_0, true, ""},
-	Int8VectorKernel: {ComputeInt8, Q8_0, false, Int8Kernel},
-	Int8KKernel:      {ComputeInt8K, Q4_K, true, ""},
-	Int8BlockKernel:  {ComputeInt8, Q4_K, true, Int8KKernel},
-	Int8GroupKernel:  {ComputeInt8Superblock, Q4_K, false, Int8KKernel},
-	BF16TileKernel:   {ComputeBF16Tile, BF16, true, ""},
+	Int8Kernel:         {compute: ComputeInt8, weights: Q8_0, unit: true},
+	Int8VectorKernel:   {compute: ComputeInt8, weights: Q8_0, rival: Int8Kernel},
+	Int8KKernel:        {compute: ComputeInt8K, weights: Q4_K, unit: true},
+	Int8KOverlapKernel: {compute: ComputeInt8K, weights: Q4_K, unit: true, overlaps: true},
+	Int8BlockKernel:    {compute: ComputeInt8, weights: Q4_K, unit: true, rival: Int8KKernel},
+	Int8GroupKernel:    {compute: ComputeInt8Superblock, weights: Q4_K, rival: Int8KKernel},
+	BF16TileKernel:     {compute: ComputeBF16Tile, weights: BF16, unit: true},
 }
 
 // spec returns the kernel with the largest tile of an instruction set, or nil without one.
 func (k peakKernel) spec(isa ISA, f Features) *Spec {
 	return largest(SpaceOf(f, isa, k.compute, k.weights, func(s Spec) bool {
-		return s.MatrixUnit() == k.unit && (k.unit || s.OrdinaryForm())
+		return s.MatrixUnit() == k.unit && s.Overlaps() == k.overlaps && (k.unit || s.OrdinaryForm())
 	}))
 }
 

@@ -13,27 +13,28 @@ import (
 // type.
 type PeakSpec struct {
 	ISA  ISA
-	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32), or one of Int8Types
+	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32), or one of UnitTypes
 }
 
 // The ceiling int8 of an instruction set with a matrix unit for bytes is that of the unit alone.
 // These types compare its kernels, with all that they load, unpack, store and scale, with those on
 // vectors.
 const (
-	Int8Vectors      = "int8-vectors"       // dot products of vectors
-	Int8Kernel       = "int8-kernel"        // q8_0 weights on the unit
-	Int8VectorKernel = "int8-vector-kernel" // the same product on vectors
-	Int8KKernel      = "int8-k-kernel"      // q4_K weights by ComputeInt8K on the unit,
-	Int8BlockKernel  = "int8-block-kernel"  // by ComputeInt8 on the unit,
-	Int8GroupKernel  = "int8-256-kernel"    // and by ComputeInt8Superblock on vectors
-	BF16TileKernel   = "bf16-tile-kernel"   // bf16 weights by ComputeBF16Tile
+	Int8Vectors        = "int8-vectors"          // dot products of vectors
+	Int8Kernel         = "int8-kernel"           // q8_0 weights on the unit
+	Int8VectorKernel   = "int8-vector-kernel"    // the same product on vectors
+	Int8KKernel        = "int8-k-kernel"         // q4_K weights by ComputeInt8K on the unit,
+	Int8KOverlapKernel = "int8-k-overlap-kernel" // by its form Overlap,
+	Int8BlockKernel    = "int8-block-kernel"     // by ComputeInt8 on the unit,
+	Int8GroupKernel    = "int8-256-kernel"       // and by ComputeInt8Superblock on vectors
+	BF16TileKernel     = "bf16-tile-kernel"      // bf16 weights by ComputeBF16Tile
 )
 
 // UnitTypes returns the ceilings, in addition to int8 and bf16, of an instruction set with a matrix
 // unit. Each is the rate of one PU.
 func UnitTypes() []string {
-	return []string{Int8Vectors, Int8Kernel, Int8VectorKernel, Int8KKernel, Int8BlockKernel, Int8GroupKernel,
-		BF16TileKernel}
+	return []string{Int8Vectors, Int8Kernel, Int8VectorKernel, Int8KKernel, Int8KOverlapKernel, Int8BlockKernel,
+		Int8GroupKernel, BF16TileKernel}
 }
 
 // AttentionPeakType returns the type of the peak that bounds attention by a dot product. Attention

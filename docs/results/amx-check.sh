@@ -1,12 +1,12 @@
 #!/bin/sh
 # Prints products and prompts of a machine with AMX on each compute path, next to oneDNN's figures
-# if python3 has torch. Usage: amx-check.sh BINARY [PART...]; parts: test gemm onednn llm models.
-# All parts take about five minutes on 16 PUs.
+# if python3 has torch. Usage: amx-check.sh BINARY [PART...]; parts: test gemm onednn llm models
+# overlap. No part takes more than four minutes on 16 PUs.
 set -u
 bin=$1
 shift
 here=$(dirname "$0")
-parts=${*:-test gemm onednn llm models}
+parts=${*:-test gemm onednn llm models overlap}
 work=${AMX_CHECK_DIR:-$(mktemp -d)}
 mkdir -p "$work"
 XDG_DATA_HOME=$work/data
@@ -77,6 +77,21 @@ if part models; then
 	for m in qwen3-0.6b gemma3-1b granite-3.1-1b-a400m; do
 		synth "$m" q4_K_M
 		prompts "$work/$m-q4_K_M.gguf" int8 int8-k
+	done
+fi
+# The same products with weights unpacked before (load) and while (overlap) the unit multiplies.
+if part overlap; then
+	for threads in $all 1; do
+		for t in $mode; do
+			for round in 1 2; do
+				for form in load overlap; do
+					echo "-- $t $form, $threads threads, round $round"
+					"$bin" bench gemm --type "$t" --compute int8-k --threads "$threads" --shapes 4096x4096,2048x8192 \
+						--m 64,128,512 --least 60ms --ceiling=false --format csv \
+						--kernel "avx512/int8-k/$(echo "$t" | tr A-Z a-z)/32x64/ku32/$form/amx/spread" 2>&1 | cut -d, -f1-6
+				done
+			done
+		done
 	done
 fi
 [ -n "${AMX_CHECK_DIR:-}" ] || rm -rf "$work"

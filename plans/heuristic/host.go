@@ -86,8 +86,11 @@ func (h host) isas() []microkernel.ISA {
 
 // plain reports whether a kernel has default values of the parameters that only measurements can
 // decide: unrolling by four k or four pairs, and the ordinary form. Kernels on matrix units are
-// included for int8 if their rate was measured.
+// included for int8 if their rate was measured, and for form Overlap if it was the higher one.
 func (h host) plain(s microkernel.Spec) bool {
+	if s.Overlaps() {
+		return h.overlapPays()
+	}
 	if s.MatrixUnit() {
 		return s.KeepsSums() || s.Compute == microkernel.ComputeInt8 && h.UnitGain > 0
 	}

@@ -12,6 +12,8 @@ const (
 	keptTile      = 45  // a single one
 	keptRow       = 1   // a row of the last, lower tile, whose integers are scaled after the products
 	keptUnpacking = 110 // planes of integers, once per call
+	keptFirst     = 10  // those of the first superblock, if the others are unpacked during products
+	keptOverlap   = 64  // rows from which they are
 )
 
 // keptCycles is rowCycles of a kernel whose sums stay in tiles (Spec.KeepsSums).
@@ -24,7 +26,11 @@ func (r Rates) keptCycles(s microkernel.Spec, m int) float64 {
 		work += keptTile
 	}
 	if s.Compute.Quantizes() {
-		work += keptUnpacking + float64(m%keptPairRows)*keptRow
+		unpacking := keptUnpacking
+		if s.Overlaps() && m >= keptOverlap {
+			unpacking = keptFirst
+		}
+		work += float64(unpacking + m%keptPairRows*keptRow)
 	}
 	memory := readCycles(s)
 	if s.Spread {
@@ -37,7 +43,15 @@ func (r Rates) keptCycles(s microkernel.Spec, m int) float64 {
 // other integer paths by the gain that a unit must have (unitGain).
 func (h host) integersPay() bool {
 	rival := max(h.kernels[microkernel.Int8BlockKernel], h.kernels[microkernel.Int8GroupKernel])
-	return rival > 0 && h.kernels[microkernel.Int8KKernel] >= unitGain*rival
+	rate := max(h.kernels[microkernel.Int8KKernel], h.kernels[microkernel.Int8KOverlapKernel])
+	return rival > 0 && rate >= unitGain*rival
+}
+
+// overlapPays reports whether unpacking during products is measured to be at least as fast as
+// unpacking before them.
+func (h host) overlapPays() bool {
+	rate := h.kernels[microkernel.Int8KOverlapKernel]
+	return rate > 0 && rate >= h.kernels[microkernel.Int8KKernel]
 }
 
 // tilesPay reports whether the path ComputeBF16Tile is measured to be faster than float32 and other

@@ -35,8 +35,8 @@ func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	known := r.Loads > 0 && r.Dots > 0 && (r.Ports.Known() && r.Ahead > 0 && r.Deep > 0 || !isa.Generates())
 	peaks := microkernel.PeakSpecs(p.Features())
 	kernels := roofline.NewMachine(p).KernelRates(isa)
-	for _, t := range []string{microkernel.Int8KKernel, microkernel.Int8BlockKernel, microkernel.Int8GroupKernel,
-		microkernel.BF16TileKernel} {
+	for _, t := range []string{microkernel.Int8KKernel, microkernel.Int8KOverlapKernel, microkernel.Int8BlockKernel,
+		microkernel.Int8GroupKernel, microkernel.BF16TileKernel} {
 		if kernels[t] == 0 && slices.Contains(peaks, microkernel.PeakSpec{ISA: isa, Type: t}) {
 			return false
 		}

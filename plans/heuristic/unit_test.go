@@ -163,3 +163,28 @@ func TestKeptSumsByMeasuredRate(t *testing.T) {
 		checkDefaultWork(t, p, 2)
 	}
 }
+
+// TestOverlapByMeasuredRate: kernels that unpack during products are chosen, for as many rows as
+// have them, where they were measured to be at least as fast as those that unpack before.
+func TestOverlapByMeasuredRate(t *testing.T) {
+	for overlap, want := range map[float64]bool{0: false, 1200: false, 1300: true, 1400: true} {
+		h := unitHost(t, 136, 4074, 540, 800, 400)
+		for typ, rate := range map[string]float64{"int8-k-kernel": 1300, "int8-block-kernel": 1000,
+			"int8-256-kernel": 500, microkernel.Int8KOverlapKernel: overlap} {
+			if rate > 0 {
+				f := profiles.Figure{Median: rate * 1e9, Max: rate * 1e9, N: 3, Unit: "OP/s"}
+				h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ,
+					PUs: 1, Figure: f})
+			}
+		}
+		p := mustDefault(t, h, llama160m("q4_k"), Options{})
+		for _, table := range p.Prefill.Tables {
+			for _, r := range table.Rules {
+				many := r.MHi == 0 || r.MHi >= keptOverlap
+				if k := r.Schedule.Kernel; k.Overlaps() != (want && k.MatrixUnit() && many) {
+					t.Errorf("overlap at %v: rows from %d use %s", overlap, r.MLo, k)
+				}
+			}
+		}
+	}
+}

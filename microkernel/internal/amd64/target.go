@@ -28,7 +28,7 @@ func init() {
 	kernel.Register(kernel.AVX512, &kernel.Target{
 		Name: "avx512", Needs: kernel.HasAVX2 | kernel.HasAVX512, Lanes: 16, Registers: 32, IntegerPorts: 2,
 		Int8Dots: kernel.HasVNNI | kernel.HasAVXVNNI, Int8Bits: 8, MatrixUnit: kernel.HasAMX,
-		Forms:     []kernel.Form{kernel.Load, kernel.Embed, kernel.DequantOnce},
+		Forms:     []kernel.Form{kernel.Load, kernel.Embed, kernel.DequantOnce, kernel.Overlap},
 		Dots:      []kernel.Dot{kernel.VNNI, kernel.MAdd, kernel.AMX, kernel.DPBF16, kernel.TDPBF16},
 		Peaks:     needsOf(peaksAVX512),
 		GEMM:      gemm.Generator{ISA: kernel.AVX512, Level: asm.AVX512},

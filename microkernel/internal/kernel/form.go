@@ -11,8 +11,9 @@ const (
 	Lane                    // load several k of a row into a register, then multiply by one lane (NEON only)
 	Outer                   // outer products in the ZA array of SME (arm64 with HasSME)
 	DequantOnce             // as Load, with weights dequantized once per call and cached (AVX-512 only)
+	Overlap                 // as Load, with the next weights unpacked while the matrix unit multiplies (AMX only)
 	Forms                   // number of forms
 )
 
 // formNames are stored in plan files.
-var formNames = [...]string{"load", "embed", "lane", "outer", "once"}
+var formNames = [...]string{"load", "embed", "lane", "outer", "once", "overlap"}

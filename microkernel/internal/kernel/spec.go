@@ -91,6 +91,9 @@ func (s Spec) OrdinaryForm() bool { return s.Form == s.ISA.Target().Forms[0] }
 // off only with many rows.
 func (s Spec) DequantizesOnce() bool { return s.Form == DequantOnce }
 
+// Overlaps reports whether weights are unpacked by vectors while the matrix unit multiplies.
+func (s Spec) Overlaps() bool { return s.Form == Overlap }
+
 // EmbedsLoads reports whether the multiply-add loads an operand itself.
 func (s Spec) EmbedsLoads() bool { return s.Form == Embed }
 

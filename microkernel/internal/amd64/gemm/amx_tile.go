@@ -25,6 +25,8 @@ type amxTile struct {
 	zeros  asm.Vec   // while unpacking: the number that stands for 0, in every byte
 	sumsOf []asm.Vec // integer sums of several rows side by side
 	scales []asm.Vec // and their products of scales
+
+	unpacking int // registers that only unpacking needs
 }
 
 // kBlock is the opmask of the words of a block of activations.
@@ -63,8 +65,7 @@ func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 // forUnpacking allocates the registers that only unpacking needs, from the last register down: it
 // runs before the accumulators are in use.
 func (e *amxTile) forUnpacking() {
-	last := e.s.ISA.Registers()
-	vec := func() asm.Vec { last--; return e.reg(last) }
+	vec := func() asm.Vec { e.unpacking++; return e.reg(e.s.ISA.Registers() - e.unpacking) }
 	for range e.form.masks {
 		e.masks = append(e.masks, vec())
 	}

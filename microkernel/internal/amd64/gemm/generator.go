@@ -43,6 +43,9 @@ func (v Generator) Legal(k kernel.Spec) error {
 		if err := s.validateDequantOnce(); err != nil {
 			return err
 		}
+	case s.Form == kernel.Overlap:
+		return fmt.Errorf("form overlap exists for the path %s and dot product %s only", kernel.ComputeInt8K,
+			kernel.AMX)
 	case s.Dot == kernel.MAdd && s.Form == kernel.Embed:
 		return fmt.Errorf("the multiply-add has no embedded broadcast")
 	case s.Dot == kernel.MAdd && s.signedDot() && s.wide() && s.NR/qtype.PanelWidth > flipMasks:
@@ -153,7 +156,11 @@ func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	case s.Dot == kernel.TDPBF16:
 		return matrixTile(matrix.BF16Tile)
 	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
-		return matrixTile(matrix.PlanesTile)
+		return matrixTile(func(a *asm.Asm, k kernel.Spec) func() {
+			return matrix.PlanesTile(a, k, func(temps []asm.Vec) *matrix.Unpacking {
+				return unpackBetween(a, k.B, temps)
+			})
+		})
 	case s.Dot == kernel.AMX:
 		return newAMX
 	case s.dequantOnce():

@@ -53,6 +53,30 @@ func newPlaneUnpacker(a *asm.Asm, b qtype.Type) *planeUnpacker {
 	return e
 }
 
+// unpackBetween allocates the registers of unpacking between the products of a tile: constants and
+// the scales of a span from the last register down, and temporaries of the tile.
+func unpackBetween(a *asm.Asm, b qtype.Type, temps []asm.Vec) *matrix.Unpacking {
+	e := newPlaneUnpacker(a, b)
+	for _, v := range []*asm.Vec{&e.w[0], &e.x[0], &e.t[0], &e.even, &e.odd, &e.high, &e.lo} {
+		*v, temps = temps[0], temps[1:]
+	}
+	lowest := e.s.ISA.Registers() - e.unpacking
+	for _, v := range []*asm.Vec{&e.scale16, &e.twice, &e.low, &e.bits} {
+		lowest--
+		*v = e.reg(lowest)
+	}
+	e.bBase = []asm.Reg{matrix.UnpackFrom}
+	return &matrix.Unpacking{Lowest: lowest, Constants: e.constants,
+		Head: func() {
+			e.advanceB(e.HeadBytes())
+			e.MovImm(e.subBlocks.head, uint64(-int64(e.HeadBytes())))
+			e.block(matrix.UnpackTo)
+		},
+		SubBlock: func() []func() {
+			return append(e.subBlock(matrix.UnpackTo), func() { e.advanceB(e.SubBlockBytes()) })
+		}}
+}
+
 // function unpacks as many superblocks as the arguments say.
 func (e *planeUnpacker) function() {
 	var args matrix.UnpackArgs
@@ -63,8 +87,9 @@ func (e *planeUnpacker) function() {
 	e.atHead = func() { e.block(to) }
 	e.atTail = func() { e.Add(to, asm.Imm32(matrix.PlanesBlock-matrix.PlaneBytes)) }
 	e.blocks(func(block func()) { e.loop(unsafe.Offsetof(args.Blocks), func() { e.Counted(block) }) }, func() {
-		e.subBlock(to)
-		e.Add(to, asm.Imm32(matrix.PlaneBytes/(kernel.ActQ8Group/qtype.SubBlockK)))
+		for _, step := range e.subBlock(to) {
+			step()
+		}
 	})
 	e.VZeroUpper()
 	e.Ret()
@@ -116,21 +141,29 @@ func (e *planeUnpacker) block(to asm.Reg) {
 	}
 }
 
-// subBlock writes both planes of a sub-block.
-func (e *planeUnpacker) subBlock(to asm.Reg) {
-	if e.made != nil {
-		e.make(0, 0, e.x[0], e.t[0])
+// subBlock returns the steps that write both planes of a sub-block, one for every four k, and
+// advance the pointer to them.
+func (e *planeUnpacker) subBlock(to asm.Reg) (steps []func()) {
+	const groups = qtype.SubBlockK / 4
+	for g := range groups {
+		steps = append(steps, func() {
+			if g == 0 && e.made != nil {
+				e.make(0, 0, e.x[0], e.t[0])
+			}
+			if 4*g%e.Span() == 0 {
+				e.loadScale(4 * g)
+			}
+			e.weights(0, 0, g)
+			e.multiply()
+			e.split()
+			e.I(asm.VMOVUPS, asm.At(to, cacheLine*g), e.high)
+			e.I(asm.VMOVUPS, asm.At(to, matrix.PlaneBytes+cacheLine*g), e.lo)
+			if g == groups-1 {
+				e.Add(to, asm.Imm32(cacheLine*groups))
+			}
+		})
 	}
-	for g := range qtype.SubBlockK / 4 {
-		if 4*g%e.Span() == 0 {
-			e.loadScale(4 * g)
-		}
-		e.weights(0, 0, g)
-		e.multiply()
-		e.split()
-		e.I(asm.VMOVUPS, asm.At(to, cacheLine*g), e.high)
-		e.I(asm.VMOVUPS, asm.At(to, matrix.PlaneBytes+cacheLine*g), e.lo)
-	}
+	return steps
 }
 
 // loadScale loads the integer scales of the span at k0.

@@ -81,6 +81,10 @@ func callPlanes(f jit.Func, args *PlanesArgs) { f.Call(unsafe.Pointer(args)) }
 // Run computes a call in pieces of k, each of which continues from the stored C.
 func (args *PlanesArgs) Run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
 	call func(f jit.Func, args *PlanesArgs)) {
+	if overlaps(k.Spec, g.M) {
+		args.runOverlapped(k, &g, unpack, call)
+		return
+	}
 	b, k1, next := k.Spec.B, g.K1, g.NextB
 	panels := (g.N + qtype.PanelWidth - 1) / qtype.PanelWidth
 	for from := g.K0; from < k1; from = g.K1 {
@@ -90,54 +94,73 @@ func (args *PlanesArgs) Run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
 		}
 		blocks := (g.K1 - g.K0) / kernel.ActQ8Group
 		for p := range panels {
-			args.unpack = UnpackArgs{uintptr(g.B) + uintptr(p*g.BStride+b.PanelOffset(g.K0)),
-				uintptr(unsafe.Pointer(&args.data)) + uintptr(p*blocks*PlanesBlock), uintptr(blocks)}
-			unpack.Call(unsafe.Pointer(&args.unpack))
+			args.unpackTo(unpack, uintptr(g.B)+uintptr(p*g.BStride+b.PanelOffset(g.K0)), p*blocks, blocks)
 		}
 		for p := range panels {
-			columns := min(qtype.PanelWidth, g.N-p*qtype.PanelWidth)
-			args.mask = 1<<columns - 1
 			for n := range blocks {
-				args.load = args.mask
-				if n == 0 && !g.Accumulate {
-					args.load = 0
+				args.ahead = 0
+				if g.NextB != nil {
+					args.ahead = uintptr(g.NextB) + uintptr(p*g.BStride+n*b.PanelOffset(kernel.ActQ8Group))
 				}
-				args.planes = uintptr(unsafe.Pointer(&args.data)) + uintptr((p*blocks+n)*PlanesBlock)
-				args.superblock(k, &g, p, n, call)
+				args.start(&g, p, n == 0 && !g.Accumulate, p*blocks+n)
+				args.superblock(k, &g, p, g.K0+n*kernel.ActQ8Group, 0, call)
 			}
 		}
 		g.Accumulate = true
 	}
 }
 
-// superblock computes superblock n of panel p of a piece.
-func (args *PlanesArgs) superblock(k *kernel.Tiles, g *kernel.GemmArgs, p, n int,
+// unpackTo unpacks superblocks of a panel from an address on to those of data from number `to` on.
+func (args *PlanesArgs) unpackTo(unpack jit.Func, from uintptr, to, blocks int) {
+	args.unpack = UnpackArgs{from, args.block(to), uintptr(blocks)}
+	unpack.Call(unsafe.Pointer(&args.unpack))
+}
+
+// block returns the address of an unpacked superblock.
+func (args *PlanesArgs) block(n int) uintptr {
+	return uintptr(unsafe.Pointer(&args.data)) + uintptr(n*PlanesBlock)
+}
+
+// start sets the arguments of a superblock of panel p: the columns, whether sums start from zero,
+// and the number of the unpacked superblock.
+func (args *PlanesArgs) start(g *kernel.GemmArgs, p int, zero bool, block int) {
+	args.mask = 1<<min(qtype.PanelWidth, g.N-p*qtype.PanelWidth) - 1
+	args.load = args.mask
+	if zero {
+		args.load = 0
+	}
+	args.planes = args.block(block)
+}
+
+// superblock computes the superblock at k0 of panel p. Of the functions for whole pairs of row
+// tiles it calls the one of a variant. The prefetch starts at ahead, which is 0 for none.
+func (args *PlanesArgs) superblock(k *kernel.Tiles, g *kernel.GemmArgs, p, k0, variant int,
 	call func(f jit.Func, args *PlanesArgs)) {
-	at := k.Spec.Compute.ActRowBytes(g.K0 + n*kernel.ActQ8Group)
+	at := k.Spec.Compute.ActRowBytes(k0)
 	args.a, args.lda = uintptr(g.A)+uintptr(at), uintptr(g.AStride)
 	args.c, args.ldc = uintptr(g.C)+uintptr(4*p*qtype.PanelWidth), uintptr(g.CStride)
 	pairs := 0
 	if k.Spec.MR == PairRows {
 		pairs = g.M / PairRows
 	}
-	args.ahead, args.each = args.planes, 0
-	if g.NextB != nil && pairs > 0 {
-		bytes := k.Spec.B.PanelOffset(kernel.ActQ8Group)
-		args.ahead = uintptr(g.NextB) + uintptr(p*g.BStride+n*bytes)
-		args.each = uintptr((bytes + pairs - 1) / pairs)
+	args.each = 0
+	if args.ahead == 0 {
+		args.ahead = args.planes
+	} else if pairs > 0 {
+		args.each = uintptr((k.Spec.B.PanelOffset(kernel.ActQ8Group) + pairs - 1) / pairs)
 	}
 	if pairs > 0 {
-		args.call(k, PairRows, pairs, call)
+		args.call(k, PairRows, pairs, variant, call)
 	}
 	for done := pairs * PairRows; done < g.M; done += k.Spec.MR {
 		args.a = uintptr(g.A) + uintptr(at+done*g.AStride)
 		args.c = uintptr(g.C) + uintptr(4*p*qtype.PanelWidth+done*g.CStride)
-		args.call(k, min(k.Spec.MR, g.M-done), 1, call)
+		args.call(k, min(k.Spec.MR, g.M-done), 1, 0, call)
 	}
 }
 
-// call runs the function for tiles of so many rows.
-func (args *PlanesArgs) call(k *kernel.Tiles, rows, turns int, call func(f jit.Func, args *PlanesArgs)) {
+// call runs the function of a variant for tiles of so many rows.
+func (args *PlanesArgs) call(k *kernel.Tiles, rows, turns, variant int, call func(f jit.Func, args *PlanesArgs)) {
 	args.rows, args.turns = uintptr(rows), uintptr(turns)
 	var tileRows, bytes [8]uint8
 	for t := range tileRows {
@@ -150,7 +173,7 @@ func (args *PlanesArgs) call(k *kernel.Tiles, rows, turns int, call func(f jit.F
 		}
 	}
 	args.config = asm.TileConfig(tileRows, bytes)
-	call(k.Funcs[(rows-1)*(k.Spec.NR/qtype.PanelWidth)], args)
+	call(k.Funcs[(rows-1)*(k.Spec.NR/qtype.PanelWidth)+variant], args)
 }
 
 // Tile registers: sums by plane and tile of rows, then activations by tile of rows, then weights
@@ -166,22 +189,26 @@ func ValidatePlanes(s kernel.Spec) error {
 	case s.NR > PairPanels*qtype.PanelWidth:
 		return fmt.Errorf("a tile of %s and the path %s has up to %d columns", s.Dot, s.Compute,
 			PairPanels*qtype.PanelWidth)
-	case s.Prefetch > 0 || s.Form != kernel.Load:
+	case s.Prefetch > 0 || s.Form != kernel.Load && s.Form != kernel.Overlap:
 		return fmt.Errorf("amx has neither a prefetch distance nor embedded broadcasts")
 	}
 	return nil
 }
 
 // PlanesCode returns the spec whose code serves s: one for whole pairs of row tiles, one for lower
-// pairs, and one for single tiles.
+// pairs, and one for single tiles. Kernels of form Overlap have more functions for whole pairs; see
+// overlapped.
 func PlanesCode(s kernel.Spec) kernel.Spec {
 	switch {
+	case s.MR == PairRows && s.Form == kernel.Overlap && s.NR > qtype.PanelWidth:
+		s.Spread = false
+		return s
 	case s.MR == PairRows:
 	case s.MR > Rows:
 		s.MR = PairRows - 1
 	default:
 		s.MR = Rows
 	}
-	s.NR, s.Spread = qtype.PanelWidth, false
+	s.NR, s.Spread, s.Form = qtype.PanelWidth, false, kernel.Load
 	return s
 }

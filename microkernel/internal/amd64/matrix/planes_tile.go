@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"slices"
 	"unsafe"
 
 	"sandwich/microkernel/internal/amd64/asm"
@@ -31,6 +32,7 @@ type planesTile struct {
 	scale, offset asm.Vec
 	pairs         []asm.Vec // offsets
 	t             [][]asm.Vec
+	unpacking     *Unpacking // nil: the function only multiplies
 }
 
 // planesSideBySide is the number of rows that are scaled side by side.
@@ -40,8 +42,9 @@ const planesSideBySide = 4
 const kLoad = asm.K2
 
 // PlanesTile allocates the registers of the tile functions of a spec, and returns the function that
-// emits them.
-func PlanesTile(a *asm.Asm, s kernel.Spec) (emit func()) {
+// emits them. unpacking allocates the registers of unpacking, for functions that need it; see
+// Unpacking.
+func PlanesTile(a *asm.Asm, s kernel.Spec, unpacking func(temps []asm.Vec) *Unpacking) (emit func()) {
 	e := &planesTile{Asm: a, s: s, desc: s.B.Desc(), tiles: (s.MR + Rows - 1) / Rows,
 		step: asm.RDX, lda: asm.RAX, ldc: asm.RCX, a: []asm.Reg{asm.R8, asm.R9}, rowAt: asm.R10, cAt: asm.R11,
 		b: asm.RSI, count: asm.R12, ahead: asm.R13, cNext: asm.R14}
@@ -56,6 +59,12 @@ func PlanesTile(a *asm.Asm, s kernel.Spec) (emit func()) {
 	}
 	for range planesSideBySide {
 		e.t = append(e.t, []asm.Vec{vec(), vec(), vec(), vec()})
+	}
+	if s.Form == kernel.Overlap && s.MR == PairRows && s.NR > qtype.PanelWidth {
+		e.unpacking = unpacking(slices.Concat(e.t...))
+		if e.unpacking.Lowest < next {
+			a.Fail("unpacking needs vector registers from %d on, and the tile has %d", e.unpacking.Lowest, next)
+		}
 	}
 	return e.function
 }
@@ -77,6 +86,9 @@ func (e *planesTile) function() {
 	var t PlanesArgs
 	e.AssumeTiles([8]uint8{Rows, Rows, Rows, Rows, Rows, Rows, Rows, Rows})
 	e.LdTileCfg(e.arg(unsafe.Offsetof(t.config)))
+	if e.unpacking != nil {
+		e.startUnpacking()
+	}
 	e.Mov32(e.count, e.arg(unsafe.Offsetof(t.mask)))
 	e.KMovW(kLast, e.count)
 	e.Mov32(e.count, e.arg(unsafe.Offsetof(t.load)))
@@ -100,9 +112,12 @@ func (e *planesTile) function() {
 		e.Lea(e.a[1], asm.AtIndex(e.a[0], e.lda, 8, 0))
 		e.Lea(e.a[1], asm.AtIndex(e.a[1], e.lda, 8, 0))
 	}
-	if e.s.MR == PairRows {
+	switch {
+	case e.unpacking != nil:
+		e.overlapped()
+	case e.s.MR == PairRows:
 		e.wholePairs()
-	} else {
+	default:
 		e.lowerTiles()
 	}
 	e.TileRelease()
@@ -113,35 +128,51 @@ func (e *planesTile) function() {
 // wholePairs emits the loop over pairs of row tiles.
 func (e *planesTile) wholePairs() {
 	var t PlanesArgs
-	loop, last := e.NewLabel(), e.NewLabel()
+	last := e.NewLabel()
+	e.placeOfNextC()
+	e.Mov(e.count, e.arg(unsafe.Offsetof(t.turns)))
+	eachStep(e.multiply())
+	e.storeSums()
+	e.Dec(e.count)
+	e.Jcc(asm.Zero, last)
+	e.turn(func() { e.Counted(func() { e.pair(nil) }) })
+	e.Bind(last)
+	eachStep(e.scaleRows(PairRows))
+}
+
+// placeOfNextC sets the distance of two pairs of row tiles in C.
+func (e *planesTile) placeOfNextC() {
 	e.Lea(e.cNext, asm.AtIndex(e.ldc, e.ldc, 1, 0))
 	for rows := 2; rows < PairRows; rows *= 2 {
 		e.Add(e.cNext, e.cNext)
 	}
-	e.Mov(e.count, e.arg(unsafe.Offsetof(t.turns)))
-	e.eachStep(e.multiply())
-	e.storeSums()
-	e.Dec(e.count)
-	e.Jcc(asm.Zero, last)
+}
+
+// turn emits a loop that runs body as often as the counter says, at least once.
+func (e *planesTile) turn(body func()) {
 	e.Align(32)
-	e.Bind(loop)
-	e.Counted(func() {
-		for _, a := range e.a {
-			for range 4 {
-				e.Lea(a, asm.AtIndex(a, e.lda, 8, 0))
-			}
-		}
-		for i := range planesAhead {
-			e.Prefetch(asm.T1, asm.At(e.ahead, 64*i))
-		}
-		e.Add(e.ahead, e.arg(unsafe.Offsetof(t.each)))
-		e.weave(e.multiply(), e.scaleRows(PairRows))
-		e.storeSums()
-	})
+	loop := e.Here()
+	body()
 	e.Dec(e.count)
 	e.Jcc(asm.NotZero, loop)
-	e.Bind(last)
-	e.eachStep(e.scaleRows(PairRows))
+}
+
+// pair emits the products of the next pair of row tiles, with the scaling of the sums of the
+// previous one, which were stored just before, and the steps of unpacking between them.
+func (e *planesTile) pair(unpacking []func()) {
+	var t PlanesArgs
+	for _, a := range e.a {
+		for range 4 {
+			e.Lea(a, asm.AtIndex(a, e.lda, 8, 0))
+		}
+	}
+	for i := range planesAhead {
+		e.Prefetch(asm.T1, asm.At(e.ahead, 64*i))
+	}
+	e.Add(e.ahead, e.arg(unsafe.Offsetof(t.each)))
+	products := e.multiply()
+	weave(products, woven{0, unpacking}, woven{len(products) / 4, e.scaleRows(PairRows)})
+	e.storeSums()
 }
 
 // planesAhead is the number of lines of the next block of weights that are prefetched with each
@@ -151,7 +182,7 @@ const planesAhead = 4
 // lowerTiles emits one pair of row tiles, or one tile, of as many rows as the argument says.
 func (e *planesTile) lowerTiles() {
 	var t PlanesArgs
-	e.eachStep(e.multiply())
+	eachStep(e.multiply())
 	e.storeSums()
 	e.Mov(e.count, e.arg(unsafe.Offsetof(t.rows)))
 	sums := asm.R15
@@ -163,23 +194,32 @@ func (e *planesTile) lowerTiles() {
 	e.Jcc(asm.NotZero, loop)
 }
 
-func (e *planesTile) eachStep(steps []func()) {
+func eachStep(steps []func()) {
 	for _, step := range steps {
 		step()
 	}
 }
 
-// weave emits the products, and the scaling between them from their second quarter on: the sums
-// that it reads were stored just before.
-func (e *planesTile) weave(products, scaling []func()) {
-	wait, done := len(products)/4, 0
+// woven is a list of steps that are emitted evenly from a step of another list on.
+type woven struct {
+	from  int
+	steps []func()
+}
+
+// weave emits products, and others between them.
+func weave(products []func(), others ...woven) {
+	done := make([]int, len(others))
 	for i, step := range products {
 		step()
-		for ; i >= wait && done*(len(products)-wait) < (i-wait+1)*len(scaling); done++ {
-			scaling[done]()
+		for j, o := range others {
+			for ; i >= o.from && done[j]*(len(products)-o.from) < (i-o.from+1)*len(o.steps); done[j]++ {
+				o.steps[done[j]]()
+			}
 		}
 	}
-	e.eachStep(scaling[done:])
+	for j, o := range others {
+		eachStep(o.steps[done[j]:])
+	}
 }
 
 // planeSum returns the tile of the sums of a plane and a tile of rows.
