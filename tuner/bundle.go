@@ -53,7 +53,8 @@ func (t *tuning) evidence(version int, out outcome) evidence.Evidence {
 	e := evidence.Evidence{Version: version, Model: o.Origin, Build: o.Run.Build,
 		Created: t.run.Began.UTC().Format(time.RFC3339), Strategy: o.Search.Strategy, Effort: o.Search.Effort,
 		Seed: o.Run.Seed, Budget: o.Run.Budget.Seconds(), Trials: t.run.Trials, Rejected: t.run.Rejected,
-		Kernels: out.kernels, Searches: out.searches, Finalists: slices.Concat(out.samples, out.result.Samples)}
+		Kernels: out.kernels, Searches: out.searches, Finalists: slices.Concat(out.samples, out.result.Samples),
+		Steps: out.steps}
 	if !search.PerShape(o.Search.Strategy) {
 		e.EarlyStop = search.ReuseCriterion()
 	}

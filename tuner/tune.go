@@ -6,6 +6,7 @@
 //	shortlist   partitions and sets of active PUs, chosen by whole forwards
 //	tables      kernel tables of each
 //	finals      the winners of a race of whole configurations
+//	steps       the times of decode steps of the winner by their number of rows
 //	tuner       the bundle: the plan with its evidence
 //
 // The stages share a run.Run (budget, journal, progress) and a partition.Loader (weights and
@@ -27,6 +28,7 @@ import (
 	"sandwich/tuner/run"
 	"sandwich/tuner/search"
 	"sandwich/tuner/shortlist"
+	"sandwich/tuner/steps"
 	"sandwich/tuner/tables"
 	"sandwich/tuner/trials"
 )
@@ -102,6 +104,7 @@ type outcome struct {
 	result   finals.Result
 	rerun    *finals.Rerun  // nil if not requested
 	samples  []evidence.Arm // of the race of partitions
+	steps    []evidence.Steps
 	kernels  []evidence.Trial
 	searches []evidence.Search
 	noise    []float64 // A/A differences of kernels, if whole forwards cannot be run
@@ -131,6 +134,9 @@ func (t *tuning) measure(ctx context.Context) (out outcome, err error) {
 	}
 	out.result, err = finals.Race(ctx, finals.Input{Run: t.run, Loader: t.loader, Ranking: t.ranked,
 		Entries: entries, TopK: t.o.Ranking.TopK, AllowTP: t.o.Race.AllowTP, Device: t.o.Race.Device})
+	if err == nil {
+		out.steps, err = steps.Measure(ctx, steps.Input{Run: t.run, Loader: t.loader, Result: out.result})
+	}
 	if err == nil && t.o.Race.Rerun > 0 {
 		out.rerun, err = finals.Repeat(ctx, out.result, finals.RerunOptions{Rounds: t.o.Race.Rerun,
 			EverySet: t.o.Race.EverySet, AllowTP: t.o.Race.AllowTP})

@@ -34,6 +34,8 @@ type Evidence struct {
 	Kernels   []Trial    `yaml:"kernels,omitempty" json:"kernels,omitempty"`
 	Finalists []Arm      `yaml:"finalists,omitempty" json:"finalists,omitempty"`
 	Rejected  []Rejected `yaml:"rejected,omitempty" json:"rejected,omitempty"`
+	// times of decode steps by context length, ascending
+	Steps []Steps `yaml:"decode_steps,omitempty" json:"decode_steps,omitempty"`
 	// how the raced configurations were found; nil if not recorded
 	Trace *Trace `yaml:"search_trace,omitempty" json:"search_trace,omitempty"`
 }
@@ -209,6 +211,9 @@ func (e *Evidence) Check() error {
 			return fmt.Errorf("evidence has a budget, time, noise or number of trials of %v; it must be finite and "+
 				"at least 0", v)
 		}
+	}
+	if err := checkSteps(e.Steps); err != nil {
+		return err
 	}
 	return e.Trace.check()
 }

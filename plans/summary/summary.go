@@ -39,6 +39,7 @@ type Summary struct {
 	Prefill     []Table           `json:"prefill"`
 	Decode      []Table           `json:"decode"`
 	Evidence    *Evidence         `json:"evidence,omitempty"` // nil for a default plan
+	Speculation *Speculation      `json:"speculation,omitempty"`
 }
 
 // Service is the service configuration with derived values.
@@ -88,10 +89,27 @@ type Evidence struct {
 	Outcomes  []evidence.Outcome `json:"outcomes"`
 	Finalists []evidence.Arm     `json:"finalists"`
 	Rejected  int                `json:"rejected"`
-	// times of decode steps of 1, 2, ... rows relative to one row; absent if they were not measured
-	Steps []float64 `json:"decode_step_ratios,omitempty"`
-	// expected speed with drafts; absent without Steps
-	Drafts []evidence.Expected `json:"speculation,omitempty"`
+}
+
+// Speculation has the times of decode steps by their number of rows and what follows from them.
+type Speculation struct {
+	Estimated bool                 `json:"estimated,omitempty"` // from ceilings; else measured by `tune`
+	Steps     []evidence.StepCurve `json:"decode_steps"`        // by context length
+	Drafts    []evidence.Expected  `json:"expected_speeds"`     // of one sequence at the first context length
+	Long      []evidence.Expected  `json:"expected_speeds_at_the_longest_context,omitempty"`
+}
+
+// SpeculationOf returns the speculation of a plan from the times of its decode steps, nil if they
+// are unknown.
+func SpeculationOf(steps []evidence.StepCurve, estimated bool) *Speculation {
+	if len(steps) == 0 {
+		return nil
+	}
+	s := &Speculation{Estimated: estimated, Steps: steps, Drafts: evidence.ExpectedSpeeds(steps[0].Ratios)}
+	if n := len(steps); n > 1 {
+		s.Long = evidence.ExpectedSpeeds(steps[n-1].Ratios)
+	}
+	return s
 }
 
 // Of returns a summary of a bundle.
@@ -117,9 +135,8 @@ func Of(b *bundle.Bundle) Summary {
 			Spent: e.Spent,
 			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop,
 			Outcomes: e.Outcomes(), Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
-			Steps: e.StepRatios(p.BatchMax),
 		}
-		s.Evidence.Drafts = evidence.ExpectedSpeeds(s.Evidence.Steps)
+		s.Speculation = SpeculationOf(e.StepCurves(p.BatchMax, &p.Model), false)
 	}
 	return s
 }

@@ -3,11 +3,11 @@ package engine
 import (
 	"time"
 
+	"sandwich/profiles"
 	"sandwich/runtime/api"
-	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
-	"sandwich/runtime/phase"
+	"sandwich/runtime/engine/steptimes"
 	"sandwich/runtime/sched"
 )
 
@@ -138,15 +138,14 @@ func (e *Engine) deliver(j *job, s drawnToken) bool {
 	return reason != ""
 }
 
-// newDrafting returns the state of speculation for decode batches of up to rows rows, whose times
-// costs predicts.
-func newDrafting(o drafting.Options, r *forward.Runner, costs *cost.Table, rows int) *drafting.Drafting {
-	ratios := make([]float64, rows)
-	one := costs.Forward(phase.Decode, cost.Load{Rows: 1, Heads: 1})
-	for i := range ratios {
-		ratios[i] = float64(costs.Forward(phase.Decode, cost.Load{Rows: i + 1, Heads: i + 1})) / float64(one)
+// newDrafting returns the state of speculation for decode batches of up to rows rows. The profile
+// may be nil.
+func newDrafting(o drafting.Options, r *forward.Runner, p *profiles.Profile, rows int) (*drafting.Drafting, error) {
+	curves, err := steptimes.Estimate(r.Model, r.Plan, p, rows)
+	if err != nil {
+		return nil, err
 	}
-	return drafting.New(o, ratios, r.Assembly().States.Each() > 0)
+	return drafting.New(o, curves, r.Assembly().States.Each() > 0), nil
 }
 
 // SetDraftDepth changes drafting.Options.Depth from the next step on, for benchmarks. Depth 0

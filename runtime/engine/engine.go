@@ -71,7 +71,12 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	costs := forecast.NewCosts(r.Model, o.Plan, o.Profile)
-	drafts := newDrafting(o.Speculation, r, costs, rows)
+	drafts, err := newDrafting(o.Speculation, r, o.Profile, rows)
+	if err != nil {
+		closeDevice(accelerator)
+		r.Close()
+		return nil, err
+	}
 	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.Assembly().Stores,
 		BatchRows: rows, Allot: drafts.Allot,
 		MaxRunning: o.Parallel, Queue: o.Queue,

@@ -112,7 +112,11 @@ func TestDraftsChangeNothing(t *testing.T) {
 func (e *Engine) draftWith(o drafting.Options) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	*e.drafting = *newDrafting(o, e.runner, e.cores.costs, e.drafting.Rows())
+	d, err := newDrafting(o, e.runner, nil, e.drafting.Rows())
+	if err != nil {
+		panic(err) // newEngine has made one for the same plan
+	}
+	*e.drafting = *d
 }
 
 func draftOptions(t *testing.T, family string, typ gguf.Type, ranks []int) Options {

@@ -10,6 +10,8 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/sched"
+	"sandwich/runtime/speculate"
 )
 
 // LoadError reports that the model of a session could not be loaded under its plan, because of the
@@ -51,7 +53,11 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 		Displaced: v.Displaced, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
 		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name}}
 	if s.Bundle != nil {
-		options.Speculation.StepRatios = s.Bundle.Evidence.StepRatios(s.Plan.BatchMax)
+		rows := sched.DecodeRows(v.Parallel, s.Plan.BatchMax)
+		for _, c := range s.Bundle.Evidence.StepCurves(rows, &s.Plan.Model) {
+			options.Speculation.Curves = append(options.Speculation.Curves,
+				speculate.Curve{Positions: c.Positions, Times: c.Ratios, Measured: true})
+		}
 	}
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG

@@ -43,12 +43,14 @@ type value struct {
 	wasted float64 // time of the batch with it, less the time that its tokens take at the best speed
 }
 
-// NewController returns a controller for steps of up to len(ratios) rows. ratios are the expected
-// times of steps of 1, 2, ... rows relative to one row; measured steps replace them. If depth is
-// above 0, each sequence contributes up to depth drafted tokens whatever they cost. again tells
-// that accepted tokens of a draft that is rejected in part must be computed again.
-func NewController(ratios []float64, depth int, again bool) *Controller {
-	return &Controller{times: newStepTimes(ratios), rows: len(ratios), depth: depth, again: again}
+// NewController returns a controller for steps of up to as many rows as the curves have. The curves
+// are the expected times of steps, of at least one context length, ascending; measured steps
+// replace them. If depth is above 0, each sequence contributes up to depth drafted tokens whatever
+// they cost. again tells that accepted tokens of a draft that is rejected in part must be computed
+// again.
+func NewController(curves []Curve, depth int, again bool) *Controller {
+	times := newStepTimes(curves)
+	return &Controller{times: times, rows: times.rows(), depth: depth, again: again}
 }
 
 // Chance estimates the probability that a drafted token of a class is accepted if those before it
@@ -101,13 +103,13 @@ func (c *Controller) Allot(drafts []sched.Draft, free int) {
 }
 
 // allotByGain gives drafted tokens those of the free rows that increase the expected speed most. It
-// drafts nothing before steps without drafts were measured, and uses at most twice the rows that
-// were measured, so that a wrong prediction costs little.
+// drafts nothing before steps without drafts were measured, and uses at most the rows of
+// stepTimes.mostRows, so that a wrong prediction costs little.
 func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) {
 	if !c.times.measured(rows, context) {
 		return
 	}
-	free = min(free, 2*c.times.largest(context)-rows)
+	free = min(free, c.times.mostRows(context)-rows)
 	plain := float64(rows) / c.times.time(rows, context)
 	best, speed, added, expected := plain, leastGain*plain, 0, float64(rows)
 	least := float64(rows) / plain

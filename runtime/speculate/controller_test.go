@@ -1,6 +1,7 @@
 package speculate
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -59,7 +60,7 @@ func TestAllot(t *testing.T) {
 		{"tokens computed again", linear(16, 0.25), 0, 15, []sched.Draft{{Tokens: 15, Chance: 0.9}}, []int{4}, true},
 		{"no drafts", linear(8, 0), 0, 7, []sched.Draft{{}, {}}, []int{0, 0}, false},
 	} {
-		of := NewController(c.ratios, c.depth, c.again)
+		of := NewController(oneCurve(c.ratios), c.depth, c.again)
 		for rows := range len(c.ratios) { // as the prior says
 			for range leastSteps {
 				of.Stepped(rows+1, 0, c.ratios[rows]/1000)
@@ -76,7 +77,7 @@ func TestAllot(t *testing.T) {
 // TestMeasuredTimesReplacePriors checks that a wrong prior loses to measured steps, by context, and
 // that at most twice the measured rows are used.
 func TestMeasuredTimesReplacePriors(t *testing.T) {
-	c := NewController(linear(8, 0.01), 0, false)
+	c := NewController(oneCurve(linear(8, 0.01)), 0, false)
 	for range 20 {
 		c.Stepped(1, 100, 0.010)
 		c.Stepped(2, 200, 0.019)
@@ -88,6 +89,45 @@ func TestMeasuredTimesReplacePriors(t *testing.T) {
 		list := []sched.Draft{{Known: want.context, Tokens: 7, Chance: 0.8}}
 		if c.Allot(list, 7); list[0].Rows != want.rows {
 			t.Errorf("%d rows are drafted at %d tokens of context, want %d", list[0].Rows, want.context, want.rows)
+		}
+	}
+}
+
+// oneCurve returns the times of steps at any context length.
+func oneCurve(times []float64) []Curve { return []Curve{{Times: times}} }
+
+// TestPriorByContext checks the times of steps that follow from curves at two context lengths
+// before any step is measured, and after steps were measured at another length.
+func TestPriorByContext(t *testing.T) {
+	s := newStepTimes([]Curve{{Positions: 128, Times: []float64{2, 3}}, {Positions: 2176, Times: []float64{4, 9}}})
+	for _, c := range []struct {
+		rows, context int
+		want          float64
+	}{{1, 0, 1}, {2, 511, 3.375 / 2.125}, {1, 512, (2 + 7.0/8) / 2.125}, {2, 512, (3 + 2.625) / 2.125},
+		{2, 3000, (3 + 6*3968.0/2048) / 2.125}} {
+		if got := s.time(c.rows, c.context); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%d rows at %d positions: %g, want %g", c.rows, c.context, got, c.want)
+		}
+	}
+	for range leastSteps {
+		s.observe(1, 100, 0.010)
+	}
+	if got, want := s.time(2, 512), 0.010*5.625/2.125; math.Abs(got-want) > 1e-9 {
+		t.Errorf("%g s at a context without measured steps, want %g", got, want)
+	}
+}
+
+// TestMeasuredCurves checks that drafts use all rows from the start if their times were measured,
+// and twice the rows of measured steps otherwise.
+func TestMeasuredCurves(t *testing.T) {
+	for measured, want := range map[bool]int{false: 1, true: 15} {
+		c := NewController([]Curve{{Times: linear(16, 0.01), Measured: measured}}, 0, false)
+		for range leastSteps {
+			c.Stepped(1, 10, 0.01)
+		}
+		list := []sched.Draft{{Known: 10, Tokens: 15, Chance: 0.99}}
+		if c.Allot(list, 15); list[0].Rows != want {
+			t.Errorf("measured %v: %d rows, want %d", measured, list[0].Rows, want)
 		}
 	}
 }
@@ -127,7 +167,7 @@ func TestControllerNeverLoses(t *testing.T) {
 				expected += p
 				bound = max(bound, expected/times[d])
 			}
-			c := NewController(linear(16, 0.05), 0, false)
+			c := NewController(oneCurve(linear(16, 0.05)), 0, false)
 			if got := simulated(c, times, accept, 512, rng); got < 0.88*bound || got < 0.97 {
 				t.Errorf("rows of %g steps, acceptance %g: %.3f times plain speed at first, the bound is %.3f", each,
 					accept, got, bound)
@@ -143,7 +183,7 @@ func TestControllerNeverLoses(t *testing.T) {
 // TestControllerFollowsAcceptance checks that drafting resumes when drafts become right again.
 func TestControllerFollowsAcceptance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	c, times := NewController(linear(16, 0.1), 0, false), linear(16, 0.1)
+	c, times := NewController(oneCurve(linear(16, 0.1)), 0, false), linear(16, 0.1)
 	simulated(c, times, 0, 2000, rng)
 	simulated(c, times, 1, 3000, rng)
 	if got := simulated(c, times, 1, 500, rng); got < 4 {

@@ -1,6 +1,18 @@
 package speculate
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
+
+// Curve has the expected times of decode steps at one context length.
+type Curve struct {
+	Positions int       // that each row attends to, about
+	Times     []float64 // of steps of 1, 2, ... rows, in a unit that all curves share
+	// Measured tells that the times were measured on this machine, so that drafts may use all rows
+	// from the start. With predicted times they use at most twice the rows that were measured.
+	Measured bool
+}
 
 // stepTimes holds the times of decode steps by their number of rows and by the mean number of
 // positions that a row attends to. Numbers of rows that were not measured follow from measured ones
@@ -9,8 +21,9 @@ import "math/bits"
 // The speed of a machine changes while it serves. A common factor follows it, so that steps of one
 // number of rows also correct the times of others.
 type stepTimes struct {
-	prior   []float64 // by rows - 1, relative to one row
+	prior   [contexts][]float64 // expected times by rows - 1, relative to one row in the first range
 	lengths [contexts][]stepTime
+	trusted bool    // the prior was measured
 	factor  float64 // recent times relative to the means; 0 before the first
 }
 
@@ -35,13 +48,40 @@ const (
 	farStep      = 1.5
 )
 
-// newStepTimes returns times for up to len(prior) rows.
-func newStepTimes(prior []float64) *stepTimes {
-	s := &stepTimes{prior: prior}
-	for i := range s.lengths {
-		s.lengths[i] = make([]stepTime, len(prior))
+// newStepTimes returns times that follow from expected ones at one context length or more,
+// ascending. Between and beyond these lengths times change in proportion to the length.
+func newStepTimes(curves []Curve) *stepTimes {
+	s := &stepTimes{trusted: curves[0].Measured}
+	middle := firstContext / 2
+	for i := range s.prior {
+		s.prior[i] = timesAt(curves, middle)
+		s.lengths[i] = make([]stepTime, len(s.prior[i]))
+		middle = max(middle, firstContext/4) * 4
+	}
+	one := s.prior[0][0]
+	for _, list := range s.prior {
+		for i := range list {
+			list[i] /= one
+		}
 	}
 	return s
+}
+
+// timesAt returns the times of steps at a context length.
+func timesAt(curves []Curve, positions int) []float64 {
+	k := 0
+	for k+2 < len(curves) && curves[k+1].Positions < positions {
+		k++
+	}
+	low, high := curves[k], curves[min(k+1, len(curves)-1)]
+	out := slices.Clone(low.Times)
+	if span := high.Positions - low.Positions; span > 0 {
+		for i, t := range out {
+			slope := max(0, high.Times[i]-t) / float64(span)
+			out[i] = max(t/2, t+slope*float64(positions-low.Positions))
+		}
+	}
+	return out
 }
 
 // rangeOf returns the range of a context length.
@@ -51,7 +91,7 @@ func rangeOf(context int) int {
 
 // observe records the time of a step in seconds.
 func (s *stepTimes) observe(rows, context int, took float64) {
-	if rows < 1 || rows > len(s.prior) || !(took > 0) {
+	if rows < 1 || rows > s.rows() || !(took > 0) {
 		return
 	}
 	if s.factor == 0 {
@@ -69,41 +109,49 @@ func (s *stepTimes) observe(rows, context int, took float64) {
 
 // measured reports whether steps of so many rows were measured at about this context length.
 func (s *stepTimes) measured(rows, context int) bool {
-	return rows <= len(s.prior) && s.lengths[rangeOf(context)][rows-1].count >= leastSteps
+	return rows <= s.rows() && s.lengths[rangeOf(context)][rows-1].count >= leastSteps
 }
 
-// largest returns the largest number of rows whose steps were measured at about this context
-// length, 0 if there is none.
-func (s *stepTimes) largest(context int) (rows int) {
+// mostRows returns the most rows for which times are known well enough at about this context
+// length: twice the largest number that was measured, or all if the prior was measured.
+func (s *stepTimes) mostRows(context int) (rows int) {
+	if s.trusted {
+		return s.rows()
+	}
 	for i, t := range s.lengths[rangeOf(context)] {
 		if t.count >= leastSteps {
-			rows = i + 1
+			rows = 2 * (i + 1)
 		}
 	}
 	return rows
 }
 
+// rows returns the most rows of a step.
+func (s *stepTimes) rows() int { return len(s.prior[0]) }
+
 // time returns the expected time of a step. Its unit is the second if any step was measured, else
-// the time of a step of one row.
+// the time of a step of one row. Times that were measured at another context length change as the
+// prior does.
 func (s *stepTimes) time(rows, context int) float64 {
-	i := min(max(rows, 1), len(s.prior)) - 1
+	i := min(max(rows, 1), s.rows()) - 1
 	at := rangeOf(context)
 	for d := range contexts {
 		for _, l := range [2]int{at - d, at + d} {
 			if l >= 0 && l < contexts {
-				if t := s.expected(s.lengths[l], i); t > 0 {
-					return t * s.factor
+				if t := s.expected(l, i); t > 0 {
+					return t * s.factor * s.prior[at][i] / s.prior[l][i]
 				}
 			}
 		}
 	}
-	return s.prior[i]
+	return s.prior[at][i]
 }
 
-// expected returns the time of steps of i+1 rows from measured ones, or 0 if there are none. It
-// grows in proportion to the prior between two measured numbers of rows, and beyond the first and
-// the last one.
-func (s *stepTimes) expected(list []stepTime, i int) float64 {
+// expected returns the time of steps of i+1 rows from those measured in a range of context lengths,
+// or 0 if there are none. It grows in proportion to the prior between two measured numbers of rows,
+// and beyond the first and the last one.
+func (s *stepTimes) expected(at, i int) float64 {
+	list, prior := s.lengths[at], s.prior[at]
 	first, below, above := -1, -1, -1
 	for k := range list {
 		switch {
@@ -128,8 +176,8 @@ func (s *stepTimes) expected(list []stepTime, i int) float64 {
 		first = below
 	}
 	from, to := list[first].mean, list[above].mean
-	if s.prior[above] == s.prior[first] {
-		return from * s.prior[i] / s.prior[first]
+	if prior[above] == prior[first] {
+		return from * prior[i] / prior[first]
 	}
-	return max(from/farStep, from+(to-from)*(s.prior[i]-s.prior[first])/(s.prior[above]-s.prior[first]))
+	return max(from/farStep, from+(to-from)*(prior[i]-prior[first])/(prior[above]-prior[first]))
 }

@@ -85,14 +85,6 @@ func (p *Partition) Usable() topotree.CPUSet {
 	return p.Subject.Profile.UsablePUs()
 }
 
-// decodeDepth is the number of positions before each sequence of a decode forward.
-const decodeDepth = 128
-
-// rigSize returns the size of the forwards that the races run.
-func (p *Partition) rigSize() rig.Size {
-	return rig.Size{Batch: p.Plan.BatchMax, Depth: min(decodeDepth, max(1, p.Plan.Model.Context-1))}
-}
-
 // Shut releases workers and weights.
 func (p *Partition) Shut() {
 	if p.Rig != nil {

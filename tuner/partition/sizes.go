@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"slices"
 	"time"
 
 	"sandwich/runtime/mem"
@@ -32,4 +33,28 @@ func (p *Partition) randomBytes(budget time.Duration) int64 {
 		most = min(most, free/4)
 	}
 	return most
+}
+
+// Numbers of positions before each sequence of a decode forward, and before one sequence in a step
+// whose time includes much attention.
+const (
+	decodeDepth = 128
+	longDepth   = 2048
+)
+
+// rigSize returns the size of the forwards that the races run.
+func (p *Partition) rigSize() rig.Size {
+	return rig.Size{Batch: p.Plan.BatchMax, Depth: min(decodeDepth, max(1, p.Plan.Model.Context-1)),
+		Long: slices.Max(append(p.StepDepths(), 0))}
+}
+
+// StepDepths returns the numbers of positions before the rows of one sequence whose decode steps
+// are measured by their number of rows, ascending. It is empty if the model has a shorter context.
+func (p *Partition) StepDepths() (out []int) {
+	for _, n := range []int{decodeDepth, longDepth} {
+		if !p.Plan.Model.Pooled() && (p.Plan.Model.Context == 0 || n+p.Plan.BatchMax <= p.Plan.Model.Context) {
+			out = append(out, n)
+		}
+	}
+	return out
 }

@@ -11,9 +11,12 @@ import (
 func (r *Rig) batch(x Test) *kvcache.Batch {
 	name := x.Name()
 	if r.batches[name] == nil {
-		if x.Phase == phase.Prefill {
+		switch {
+		case x.Phase == phase.Prefill:
 			r.batches[name] = r.prompt(x.N)
-		} else {
+		case x.Depth > 0:
+			r.batches[name] = r.verify(x.N, x.Depth)
+		default:
 			r.batches[name] = r.step(x.N)
 		}
 	}
@@ -60,6 +63,17 @@ func (r *Rig) step(n int) *kvcache.Batch {
 	return &b
 }
 
+// verify returns a batch with n rows of one sequence after depth positions, of which all but the
+// first are a draft.
+func (r *Rig) verify(n, depth int) *kvcache.Batch {
+	b := kvcache.Batch{Tokens: r.tokens(n)}
+	r.addSpan(&b, r.model.NewCache(), kvcache.Span{Rows: n, Pos: depth, Draft: n - 1})
+	for i := range n {
+		b.LogitRows = append(b.LogitRows, int32(i))
+	}
+	return &b
+}
+
 func (r *Rig) tokens(n int) []int32 {
 	rng := rand.New(rand.NewPCG(r.seed, 3))
 	out := make([]int32, n)
@@ -73,10 +87,14 @@ func (r *Rig) tokens(n int) []int32 {
 // rig was opened for all of its tests.
 func (r *Rig) addSpan(b *kvcache.Batch, c *kvcache.Cache, span kvcache.Span) {
 	seq := c.Open(kvcache.Salt{})
-	if !c.Reserve(seq, span.Pos+span.Rows) {
+	fits := c.Reserve(seq, span.Pos+span.Rows)
+	if fits {
+		c.Advance(seq, span.Pos) // it would release the block that ReserveDraft takes
+		fits = span.Draft == 0 || c.ReserveDraft(seq)
+	}
+	if !fits {
 		panic("rig: a test needs more blocks than the rig has")
 	}
-	c.Advance(seq, span.Pos)
-	c.Cover(seq, span.Pos+span.Rows)
+	c.CoverDraft(seq, span.Pos+span.Rows-span.Draft, span.Draft)
 	b.AddSpan(seq, span)
 }

@@ -38,11 +38,12 @@ type Rig struct {
 type Size struct {
 	Batch int // sequences that decode together
 	Depth int // positions of each sequence before the decoded one
+	Long  int // positions before the rows of a step of one sequence; 0: no such steps
 }
 
 // blocks returns the number of KV blocks of these forwards and of prompts of one chunk.
 func (s Size) blocks(chunk int) int {
-	return max(kvcache.BlocksFor(chunk), s.Batch*kvcache.BlocksFor(s.Depth+1))
+	return max(kvcache.BlocksFor(chunk), s.Batch*kvcache.BlocksFor(s.Depth+1), kvcache.BlocksFor(s.Long+s.Batch))
 }
 
 // Options returns the options of an assembly for these forwards.

@@ -6,11 +6,13 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// Test is one kind of forward that arms are compared on: a prompt of N tokens or one decode step of
-// N sequences.
+// Test is one kind of forward that arms are compared on: a prompt of N tokens, one decode step of N
+// sequences or, if Depth is above 0, one decode step of N rows of one sequence after Depth
+// positions, of which all rows but the first are a draft.
 type Test struct {
 	Phase   phase.Phase
 	N       int
+	Depth   int
 	Times   int     // forwards per sample
 	Seconds float64 // approximate duration of a forward
 }
@@ -19,6 +21,9 @@ type Test struct {
 func (x Test) Name() string {
 	if x.Phase == phase.Prefill {
 		return fmt.Sprintf("pp%d", x.N)
+	}
+	if x.Depth > 0 {
+		return fmt.Sprintf("tg %d rows at %d", x.N, x.Depth)
 	}
 	return fmt.Sprintf("tg batch %d", x.N)
 }
@@ -35,8 +40,11 @@ const evenShare = 1.0 / 12
 func repeats(seconds, sample float64) int { return min(200, max(1, int(sample/seconds))) }
 
 // Timed returns the test with its number of forwards per sample, from the duration of one forward.
-func (x Test) Timed(seconds float64) Test {
-	x.Seconds, x.Times = seconds, repeats(seconds, sampleSeconds)
+func (x Test) Timed(seconds float64) Test { return x.TimedFor(seconds, sampleSeconds) }
+
+// TimedFor is Timed for samples of at most so many seconds.
+func (x Test) TimedFor(seconds, sample float64) Test {
+	x.Seconds, x.Times = seconds, repeats(seconds, min(sample, sampleSeconds))
 	return x
 }
 

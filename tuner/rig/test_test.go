@@ -9,15 +9,15 @@ import (
 // TestEvenSamples checks that short forwards are repeated until a sample takes a twelfth of the
 // longest one.
 func TestEvenSamples(t *testing.T) {
-	tests := []Test{{phase.Prefill, 512, 1, 1.8}, {phase.Prefill, 64, 1, 0.25}, {phase.Decode, 1, 1, 0.03},
-		{phase.Decode, 4, 1, 0.0001}}
+	tests := []Test{{phase.Prefill, 512, 0, 1, 1.8}, {phase.Prefill, 64, 0, 1, 0.25}, {phase.Decode, 1, 0, 1, 0.03},
+		{phase.Decode, 4, 0, 1, 0.0001}}
 	Even(tests)
 	for i, want := range []int{1, 1, 5, 200} {
 		if tests[i].Times != want {
 			t.Errorf("%s is run %d times, want %d", tests[i].Name(), tests[i].Times, want)
 		}
 	}
-	tests = []Test{{phase.Prefill, 512, 1, 0.02}, {phase.Decode, 1, 1, 0.005}}
+	tests = []Test{{phase.Prefill, 512, 0, 1, 0.02}, {phase.Decode, 1, 0, 1, 0.005}}
 	Even(tests)
 	if tests[1].Times != 4 {
 		t.Errorf("%d forwards of 5 ms are no sample of 20 ms", tests[1].Times)

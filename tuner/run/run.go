@@ -17,7 +17,8 @@ import (
 const (
 	RanksEnd  = 0.1
 	TablesEnd = 0.80
-	FinalsEnd = 0.97
+	FinalsEnd = 0.94
+	StepsEnd  = 0.97
 )
 
 // ErrNoTime stops a stage when the budget is over. The plan keeps the results so far.
@@ -38,7 +39,7 @@ type Options struct {
 
 // Progress is the state that a terminal line shows.
 type Progress struct {
-	Stage   string // loading, ranks, active PUs, kernels, finalists, rerun
+	Stage   string // loading, ranks, active PUs, kernels, finalists, decode steps, rerun
 	Text    string // current trial and best result so far
 	Elapsed time.Duration
 	Budget  time.Duration

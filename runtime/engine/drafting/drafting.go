@@ -15,9 +15,9 @@ type Options struct {
 	// Depth is the number of drafted tokens to verify for each sequence: 0 chooses it by measured
 	// times and acceptance, a negative one drafts nothing.
 	Depth int
-	// StepRatios are the measured times of decode steps of 1, 2, ... rows relative to one row. nil
-	// derives them from the ceilings of the machine.
-	StepRatios []float64
+	// Curves are the measured times of decode steps by context length, ascending. nil derives them
+	// from the ceilings of the machine.
+	Curves []speculate.Curve
 }
 
 // Counts are totals of a drafter since the start of the engine.
@@ -35,23 +35,35 @@ type Drafting struct {
 	total      Counts
 }
 
-// New returns the state for decode batches of up to len(predicted) rows, whose times relative to
-// one row are predicted. again tells that accepted tokens of a draft that is rejected in part must
-// be computed again.
-func New(o Options, predicted []float64, again bool) *Drafting {
+// New returns the state for decode batches of up to as many rows as the predicted curves have,
+// which are used where the options have no measured times. again tells that accepted tokens of a
+// draft that is rejected in part must be computed again.
+func New(o Options, predicted []speculate.Curve, again bool) *Drafting {
 	d := &Drafting{drafter: o.Drafter}
 	if d.drafter != nil {
 		d.total.Name = d.drafter.Name()
 	}
-	if n := min(len(o.StepRatios), len(predicted)); n > 0 {
-		beyond := o.StepRatios[n-1] / predicted[n-1]
-		copy(predicted, o.StepRatios)
-		for i := n; i < len(predicted); i++ {
-			predicted[i] *= beyond
+	curves := predicted
+	if len(o.Curves) > 0 {
+		curves = make([]speculate.Curve, len(o.Curves))
+		for i, c := range o.Curves {
+			curves[i] = speculate.Curve{Positions: c.Positions, Measured: c.Measured,
+				Times: continued(c.Times, predicted[0].Times)}
 		}
 	}
-	d.controller = speculate.NewController(predicted, o.Depth, again)
+	d.controller = speculate.NewController(curves, o.Depth, again)
 	return d
+}
+
+// continued returns measured times with as many elements as predicted ones, in proportion to which
+// they continue.
+func continued(measured, predicted []float64) []float64 {
+	n := min(len(measured), len(predicted))
+	out := append(measured[:n:n], predicted[n:]...)
+	for i := n; i < len(out); i++ {
+		out[i] *= measured[n-1] / predicted[n-1]
+	}
+	return out
 }
 
 // Allot divides free rows of a decode batch among drafts, for the scheduler.

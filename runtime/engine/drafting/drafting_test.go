@@ -11,7 +11,7 @@ import (
 // TestPropose checks that a draft begins with the tokens that were sent and are not computed yet,
 // and that proposed tokens follow up to the limit.
 func TestPropose(t *testing.T) {
-	d := New(Options{Drafter: speculate.NewNGram(1 << 20)}, []float64{1, 1, 1, 1, 1}, false)
+	d := New(Options{Drafter: speculate.NewNGram(1 << 20)}, []speculate.Curve{{Times: []float64{1, 1, 1, 1, 1}}}, false)
 	var r Request
 	d.Open(&r, [32]byte{}, []int32{7, 1, 2, 3, 4, 5, 6, 7})
 	for _, id := range []int32{1, 2} {
@@ -46,22 +46,25 @@ func TestPropose(t *testing.T) {
 		t.Error("the drafter uses no memory")
 	}
 	r.Close()
-	if New(Options{}, []float64{1}, false).Counts() != nil {
+	if New(Options{}, []speculate.Curve{{Times: []float64{1}}}, false).Counts() != nil {
 		t.Error("there are counts without a drafter")
 	}
 }
 
-// TestStepRatios checks that measured ratios replace predicted ones, which continue them.
-func TestStepRatios(t *testing.T) {
+// TestContinued checks that predicted times continue measured ones.
+func TestContinued(t *testing.T) {
 	for _, c := range []struct{ measured, want []float64 }{
-		{nil, []float64{1, 2, 3}},
 		{[]float64{1, 1.5}, []float64{1, 1.5, 2.25}},
 		{[]float64{1, 1, 1, 1}, []float64{1, 1, 1}},
 	} {
-		ratios := []float64{1, 2, 3}
-		New(Options{StepRatios: c.measured}, ratios, false)
-		if !slices.Equal(ratios, c.want) {
-			t.Errorf("measured %v: ratios %v, want %v", c.measured, ratios, c.want)
+		predicted := []float64{1, 2, 3}
+		if got := continued(c.measured, predicted); !slices.Equal(got, c.want) || predicted[2] != 3 {
+			t.Errorf("measured %v: %v, want %v", c.measured, got, c.want)
 		}
+	}
+	curves := []speculate.Curve{{Positions: 1, Times: []float64{1, 1}}, {Positions: 9, Times: []float64{2, 2}}}
+	d := New(Options{Curves: curves}, []speculate.Curve{{Times: []float64{1, 2, 3}}}, false)
+	if d.Rows() != 3 {
+		t.Errorf("%d rows, want those of the prediction", d.Rows())
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/bundle"
-	"sandwich/plans/evidence"
 	"sandwich/plans/summary"
 	"sandwich/profiles"
 )
@@ -46,7 +45,7 @@ func classesText(p *plans.Plan) string {
 
 // Print writes a summary of a plan. memory describes the memory that serving takes.
 func Print(w io.Writer, b *bundle.Bundle, memory string) {
-	s := summary.Of(b)
+	s := Summarize(b)
 	exact := "batch-invariant logits with equal bits on every machine"
 	if s.Rounding != "" {
 		exact = s.Rounding
@@ -82,22 +81,8 @@ func Print(w io.Writer, b *bundle.Bundle, memory string) {
 	if e := s.Evidence; e != nil && e.Created != "" {
 		rows = append(rows, []string{"made", madeText(e)})
 	}
-	if e := s.Evidence; e != nil && len(e.Drafts) > 0 {
-		rows = append(rows, []string{"speculation", draftsText(e.Drafts)})
-	}
+	rows = append(rows, speculationRows(s.Speculation, &b.Plan.Model)...)
 	show.Fields(w, rows)
-}
-
-// draftsText describes the expected speeds of one sequence with drafts.
-func draftsText(list []evidence.Expected) string {
-	parts := make([]string, len(list))
-	for i, x := range list {
-		parts[i] = fmt.Sprintf("%.2f times the speed at %.0f %%", x.Speed, 100*x.Acceptance)
-		if x.Depth > 0 {
-			parts[i] += fmt.Sprintf(" (%s per step)", show.Plural(x.Depth, "drafted token"))
-		}
-	}
-	return "one sequence by acceptance: " + strings.Join(parts, ", ")
 }
 
 func madeText(e *summary.Evidence) string {

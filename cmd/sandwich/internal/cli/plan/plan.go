@@ -63,7 +63,7 @@ measured joint rates (SMEPilot, sections 3.2 and 4.1).`,
 		}
 		if *format == "json" {
 			placed, _ := placedByPlan(b) // a profile without ceilings gives no placement
-			return show.JSON(c.OutOrStdout(), shownPlan{summary.Of(b), placed})
+			return show.JSON(c.OutOrStdout(), shownPlan{planreport.Summarize(b), placed})
 		}
 		planreport.Print(c.OutOrStdout(), b, footprint.Text(&b.Plan))
 		if kernels {

@@ -35,7 +35,7 @@ func (f *Flags) report(ctx context.Context, w io.Writer, b *bundle.Bundle, path 
 			Story    *planreport.Story   `json:"story"`
 			Rejected []evidence.Rejected `json:"rejected_candidates"`
 			Rerun    *finals.Rerun       `json:"rerun,omitempty"`
-		}{path, summary.Of(b), tale, b.Evidence.Rejected, f.again})
+		}{path, planreport.Summarize(b), tale, b.Evidence.Rejected, f.again})
 	}
 	if !f.explain {
 		fmt.Fprintf(w, "%s: %s\n", path, summary.Headline(&b.Plan, b.State()))

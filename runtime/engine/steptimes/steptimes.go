@@ -1,0 +1,58 @@
+// Package steptimes estimates the times of decode steps by their number of rows, for plans without
+// measured ones.
+package steptimes
+
+import (
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
+	"sandwich/runtime/speculate"
+	"sandwich/topotree"
+)
+
+// Context lengths of the estimates, in positions before the rows.
+const short, long = 128, 2048
+
+// Rates of a machine without measured ceilings, in FLOP/s and bytes/s.
+const (
+	unknownPeak      = 1e11
+	unknownBandwidth = 1e10
+)
+
+// near is the part of the ceilings that kernels are assumed to reach.
+var near = roofline.Efficiency{Peak: 0.8, Read: 0.8}
+
+// Estimate returns the times in seconds of steps of 1 to rows rows of one sequence at two context
+// lengths, from the ceilings of the profile: weights are read once per step, those of experts as
+// far as rows are expected to use distinct ones, and each row multiplies. The profile may be nil.
+// It returns an error if the plan is for another model.
+func Estimate(m *model.Model, plan *plans.Plan, p *profiles.Profile, rows int) ([]speculate.Curve, error) {
+	work, err := cost.NewWork(m, plan)
+	if err != nil {
+		return nil, err
+	}
+	var ceilings map[string]roofline.Ceiling
+	if p != nil {
+		// An error leaves a nil map: times then follow from the unknown rates.
+		ceilings, _ = roofline.NewMachine(p).CoreCeilings(topotree.NewCPUSet(plan.Decode.PUs...), plan.Widest(),
+			plan.Arithmetics())
+	}
+	curves := []speculate.Curve{{Positions: short}, {Positions: long}}
+	for k := range curves {
+		for n := 1; n <= rows; n++ {
+			step := cost.Rows{Spans: []cost.Span{{Pos: curves[k].Positions, N: n}}, Heads: n}
+			seconds := 0.0
+			for _, t := range work.Of(step) {
+				limits := roofline.Limits{Peak: unknownPeak, Read: unknownBandwidth}
+				if c, ok := ceilings[t.Compute]; ok && c.Targets[0].Peak > 0 && c.Bandwidth > 0 {
+					limits.Peak, limits.Read = c.Targets[0].Peak, c.Bandwidth
+				}
+				seconds += limits.Seconds(t.Step, near)
+			}
+			curves[k].Times = append(curves[k].Times, seconds)
+		}
+	}
+	return curves, nil
+}
