@@ -13,6 +13,7 @@ import (
 
 	"sandwich/plans/check"
 	"sandwich/runtime/api"
+	"sandwich/runtime/energy"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/server/generation"
@@ -29,6 +30,7 @@ type Generator struct {
 	tok     *tokenizer.Tokenizer
 	verdict check.Judgement
 	cache   *grammarCache
+	meter   *energy.Meter // nil: no metrics of energy
 	// vocab returns the vocabulary for grammars, built on first use.
 	vocab func() *grammar.Vocab
 }
@@ -62,6 +64,10 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 		cache: newGrammarCache(cacheBytes, newCompilations()),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
+
+// Meter adds the energy that a meter reads to the metrics. It must be called before the Generator
+// is used; the caller closes the meter.
+func (g *Generator) Meter(m *energy.Meter) { g.meter = m }
 
 // Ready returns an error that states why the engine accepts no requests at present, or nil.
 func (g *Generator) Ready() error { return g.engine.Ready() }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/energy"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
@@ -80,6 +81,25 @@ func (g *Generator) Metrics() []metrics.Metric {
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Activations), [2]string{"what", "activations"})
 	if places, err := g.engine.Placement(); err == nil {
 		out = append(out, placementMetrics(places)...)
+	}
+	return append(out, energyMetrics(g.meter.Read())...)
+}
+
+// energyMetrics returns the counters of energy by source, and a gauge for each source that is not
+// readable.
+func energyMetrics(r energy.Reading) (out []metrics.Metric) {
+	for _, s := range r {
+		labels := [][2]string{{"source", s.Name}, {"domain", string(s.Domain)}}
+		if s.Err != nil {
+			out = append(out, metrics.Metric{Name: "sandwich_energy_not_readable",
+				Help:   "1 for a source of energy that cannot be read, with the reason.",
+				Labels: append(labels, [2]string{"reason", s.Err.Error()}), Value: 1})
+			continue
+		}
+		out = append(out, metrics.Metric{Name: "sandwich_energy_joules_total",
+			Help: "Energy of the machine since the start, by source. Packages include core and uncore but not dram; " +
+				"psys includes all of them.",
+			Counter: true, Labels: labels, Value: s.Joules})
 	}
 	return out
 }

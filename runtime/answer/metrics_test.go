@@ -1,9 +1,11 @@
 package answer
 
 import (
+	"errors"
 	"maps"
 	"testing"
 
+	"sandwich/runtime/energy"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/mem"
@@ -46,6 +48,24 @@ func TestDraftMetrics(t *testing.T) {
 	want := map[string]float64{"sandwich_draft_tokens_total a": 9, "sandwich_draft_accepted_tokens_total a": 4,
 		"sandwich_draft_bytes a": 100, "sandwich_draft_tokens_total b": 0, "sandwich_draft_accepted_tokens_total b": 0,
 		"sandwich_draft_bytes b": 0}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestEnergyMetrics checks that a source is a counter in joules, or has a reason.
+func TestEnergyMetrics(t *testing.T) {
+	got := map[string]float64{}
+	for _, m := range energyMetrics(energy.Reading{{Name: "package-0", Domain: energy.Package, Joules: 12.5},
+		{Name: "cuda:0", Domain: energy.Device, Joules: 3, Err: errors.New("no permission")}}) {
+		name := m.Name
+		for _, l := range m.Labels {
+			name += " " + l[1]
+		}
+		got[name] = m.Value
+	}
+	want := map[string]float64{"sandwich_energy_joules_total package-0 package": 12.5,
+		"sandwich_energy_not_readable cuda:0 device no permission": 1}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

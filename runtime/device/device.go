@@ -22,6 +22,7 @@ type Info struct {
 	Name        string // as the driver reports it
 	API         string // the interface through which it is driven, for display
 	Driver      string // version of the driver
+	Address     string // on the PCI bus, such as 0000:01:00.0; "" if the driver does not report it
 	MemoryBytes uint64
 	FreeBytes   uint64 // 0 if the driver does not report it
 	Unified     bool   // the device and the cores use the same memory

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"sandwich/runtime/counters"
+	"sandwich/runtime/energy"
+	"sandwich/runtime/energy/live"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model/cost"
@@ -21,9 +22,10 @@ type RooflineArm struct {
 	Options RooflineOptions
 }
 
-// Energy is the energy of forwards of the whole package, in joules by their rows, over all arms.
+// Energy is the energy of forwards in joules by their rows, the mean over all arms.
 type Energy struct {
 	Joules  map[int]float64 // of one forward
+	Sources string          // whose energy Joules adds
 	Missing error           // why there are none; nil if Joules is valid
 }
 
@@ -40,10 +42,12 @@ func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, re
 	if err != nil {
 		return nil, nil, e, err
 	}
+	meter := live.Open("", nil)
+	defer func() { err = errors.Join(err, meter.Close()) }()
 	turns := [2][]*rooflineRun{list, otherWay(list)}
 	for rep := range arms[0].Options.Reps {
 		for _, run := range turns[rep%2] {
-			if err := run.turn(ctx, rep == 0); err != nil {
+			if err := run.turn(ctx, meter, rep == 0); err != nil {
 				return nil, nil, e, err
 			}
 		}
@@ -64,21 +68,19 @@ func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, re
 
 // add adds the joules of a forward of m rows.
 func (e *Energy) add(m int, list []*rooflineRun) {
-	joules, forwards := 0.0, 0
+	var used energy.Reading
+	forwards := 0
 	for _, run := range list {
-		if run.m != m || run.anchor {
-			continue
+		if run.m == m && !run.anchor {
+			used, forwards = used.Add(run.energy), forwards+run.forwards
 		}
-		joules, forwards = joules+run.joules, forwards+run.forwards
-		if run.unknown != nil {
-			e.Missing = run.unknown
-		}
+	}
+	joules, err := used.Total()
+	if err != nil {
+		e.Joules, e.Missing = nil, err
 	}
 	if e.Joules != nil {
-		e.Joules[m] = joules / float64(forwards)
-	}
-	if e.Missing != nil {
-		e.Joules = nil
+		e.Joules[m], e.Sources = joules/float64(forwards), used.Summed()
 	}
 }
 
@@ -182,8 +184,7 @@ type rooflineRun struct {
 	clock    opClock
 	samples  [][]float64 // by work
 	forwards int
-	joules   float64 // of all forwards
-	unknown  error   // why joules is invalid
+	energy   energy.Reading // of all forwards
 }
 
 func newRooflineRun(arm *RooflineArm, m int) (*rooflineRun, error) {
@@ -201,29 +202,25 @@ func newRooflineRun(arm *RooflineArm, m int) (*rooflineRun, error) {
 }
 
 // turn runs the forwards of a round, the measured ones last.
-func (t *rooflineRun) turn(ctx context.Context, first bool) (err error) {
+func (t *rooflineRun) turn(ctx context.Context, meter *energy.Meter, first bool) (err error) {
 	all, count := counting(t.m, first)
 	t.arm.Runner.Lead(func(l *pool.Leader) {
 		for i := 0; i < all && err == nil; i++ {
-			err = t.forward(ctx, l, i >= all-count)
+			err = t.forward(ctx, l, meter, i >= all-count)
 		}
 	})
 	return err
 }
 
 // forward runs one measured or warm-up forward. It must be called inside Lead.
-func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) error {
-	before, unknown := counters.Joules()
+func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, meter *energy.Meter, counts bool) error {
+	before := meter.Read()
 	t.clock.begin()
 	if _, err := t.arm.Runner.Forward(l, t.batch, 0, &t.clock); err != nil {
 		return err
 	}
 	t.forwards++
-	if after, err := counters.Joules(); unknown == nil && err == nil {
-		t.joules += max(0, after-before)
-	} else {
-		t.unknown = errors.Join(unknown, err)
-	}
+	t.energy = t.energy.Add(meter.Read().Sub(before))
 	if t.arm.Options.Step(); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -86,7 +86,7 @@ var functionNames = []string{"cuInit", "cuDriverGetVersion", "cuDeviceGetCount",
 	"cuFuncGetAttribute", "cuLaunchKernel", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoDAsync_v2",
 	"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuEventCreate", "cuEventRecord",
 	"cuEventSynchronize", "cuMemHostRegister_v2", "cuMemHostUnregister",
-	"cuMemHostGetDevicePointer_v2"}
+	"cuMemHostGetDevicePointer_v2", "cuDeviceGetPCIBusId"}
 
 func (l *library) load() error {
 	var file *hostcall.Library

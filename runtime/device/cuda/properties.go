@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"strings"
 
 	"sandwich/microkernel/devgen/ptx"
 	"sandwich/runtime/device"
@@ -12,6 +13,7 @@ import (
 type properties struct {
 	handle     uint64
 	name       string
+	address    string // on the PCI bus
 	version    uint32
 	memory     uint64
 	target     ptx.Target
@@ -41,6 +43,10 @@ func (l *library) read(index int) (*properties, error) {
 			return err
 		}
 		p.name = name.CString(0, 256)
+		if err := l.call(f, "cuDeviceGetPCIBusId", name.Addr(), 32, p.handle); err != nil {
+			return err
+		}
+		p.address = strings.ToLower(name.CString(0, 32))
 		if err := l.call(f, "cuDeviceTotalMem_v2", out.Addr(), p.handle); err != nil {
 			return err
 		}
@@ -63,5 +69,5 @@ func (l *library) read(index int) (*properties, error) {
 
 func (p *properties) info() device.Info {
 	return device.Info{Name: p.name, API: "CUDA", Driver: fmt.Sprintf("%d.%d", p.version/1000, p.version%1000/10),
-		MemoryBytes: p.memory, Unified: p.integrated, MatrixUnit: p.target >= matrixTarget}
+		Address: p.address, MemoryBytes: p.memory, Unified: p.integrated, MatrixUnit: p.target >= matrixTarget}
 }

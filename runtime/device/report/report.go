@@ -15,6 +15,8 @@ import (
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/hostcall"
 	"sandwich/runtime/device/rates"
+	"sandwich/runtime/energy"
+	"sandwich/runtime/energy/live"
 )
 
 // Device describes a device, or a driver without one.
@@ -32,6 +34,8 @@ type Device struct {
 	Repaired    []string         `json:"repaired,omitempty"`
 	Inexact     []string         `json:"inexact,omitempty"`
 	Rates       *devrates.Device `json:"rates,omitempty"`
+	Address     string           `json:"pci_address,omitempty"`
+	Energy      *energy.Source   `json:"energy,omitempty"` // absent if the device shares the cores' memory
 	// Problem says why there is no device, or why it cannot be used.
 	Problem string `json:"problem,omitempty"`
 }
@@ -59,7 +63,8 @@ func Devices(ctx context.Context, measure Measure) []Device {
 
 func describe(id string, i device.Info) Device {
 	return Device{ID: id, Name: i.Name, API: i.API, Driver: i.Driver, MemoryBytes: i.MemoryBytes,
-		FreeBytes: i.FreeBytes, Unified: i.Unified, HostVisible: i.HostVisible, MatrixUnit: i.MatrixUnit}
+		FreeBytes: i.FreeBytes, Address: i.Address,
+		Unified: i.Unified, HostVisible: i.HostVisible, MatrixUnit: i.MatrixUnit}
 }
 
 // test opens the device and fills in what the self-test and the measurement find.
@@ -73,6 +78,7 @@ func (d *Device) test(ctx context.Context, measure Measure) (err error) {
 	*d = describe(d.ID, i)
 	d.Exact, d.Repaired = i.Exact.Names(), i.Repaired.Names()
 	d.Inexact = (device.AllExact &^ i.Exact).Names()
+	d.Energy = live.Probe(d.ID, i)
 	r, err := measure(ctx, d.ID, open)
 	if err != nil {
 		return fmt.Errorf("measure %s: %w", d.ID, err)
@@ -118,6 +124,7 @@ func (d *Device) write(b *strings.Builder) {
 	if len(d.Inexact) > 0 {
 		line("inexact", "%s", list(d.Inexact))
 	}
+	line("energy", "%s", d.energy())
 	if r := d.Rates; r != nil {
 		line("memory rate", "%.1f GB/s read by a kernel", r.ReadBytesPerSecond/1e9)
 		line("copy rate", "%.1f GB/s to the device, %.1f GB/s from it", r.WriteBytesPerSecond/1e9,
@@ -145,6 +152,17 @@ func (d *Device) memory() string {
 		text += ", shared with the cores"
 	}
 	return text
+}
+
+// energy says how the energy of the device is counted.
+func (d *Device) energy() string {
+	switch {
+	case d.Energy == nil:
+		return "in the counters of the processor package"
+	case d.Energy.Err != nil:
+		return "not readable: " + oneLine(d.Energy.Err.Error())
+	}
+	return d.Energy.Method
 }
 
 func list(names []string) string {

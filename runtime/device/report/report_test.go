@@ -82,6 +82,7 @@ func TestDevices(t *testing.T) {
 		"b          no device: load libb.so: not found\n",
 		"c:0        simulated device (sim, driver 1)\n  memory       1.0 GiB\n",
 		"  problem      device c:0: it lacks a feature\n",
+		"  energy       not readable: the device is simulated\n",
 		"alone, ",
 		"kernels      product q8_0 int8: ",
 		"kernels      attention: ",
@@ -105,6 +106,7 @@ func TestText(t *testing.T) {
   exact        fma
                of these by sequences of other operations: fma
   inexact      product
+  energy       in the counters of the processor package
 `
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)

@@ -13,6 +13,7 @@ import (
 type physical struct {
 	handle         uint64
 	name           string
+	address        string // on the PCI bus; "" if the driver does not report it
 	api, driver    uint32
 	kind           uint32
 	maxInvocations uint32 // of a workgroup
@@ -21,6 +22,7 @@ type physical struct {
 	float64        bool
 	importsHost    bool // memory of the host can be imported
 	reportsFree    bool // the driver reports free memory
+	reportsBus     bool // the driver reports the address on the PCI bus
 	types          []memoryType
 	deviceMemory   uint64 // bytes of the device's heaps
 	family         uint32 // of the queue
@@ -100,7 +102,25 @@ func (p *physical) read(f *hostcall.Frame, fs functions) error {
 	p.name = properties.CString(atName, 256)
 	p.maxInvocations, p.maxShared = properties.U32(atMaxInvocations), properties.U32(atMaxShared)
 	p.keepsSubnormal = controls.U32(atDenormPreserve32) != 0
-	return errors.Join(p.readMemory(f, fs), p.readFamilies(f, fs), p.readExtensions(f, fs), p.readFeatures(f, fs))
+	return errors.Join(p.readMemory(f, fs), p.readFamilies(f, fs), p.readExtensions(f, fs), p.readAddress(f, fs),
+		p.readFeatures(f, fs))
+}
+
+// readAddress reads the address on the PCI bus. It needs readExtensions.
+func (p *physical) readAddress(f *hostcall.Frame, fs functions) error {
+	const typeBusInfo, atBus = 1000212000, 16
+	if !p.reportsBus {
+		return nil
+	}
+	bus := f.Struct(typeBusInfo, uint64(0), make([]uint32, 4))
+	properties := f.Alloc(propertiesBytes)
+	properties.PutU32(0, typeProperties2)
+	properties.PutU64(8, bus.Addr())
+	if err := fs.void(f, "vkGetPhysicalDeviceProperties2", p.handle, properties.Addr()); err != nil {
+		return err
+	}
+	p.address = fmt.Sprintf("%04x:%02x:%02x.%x", bus.U32(atBus), bus.U32(atBus+4), bus.U32(atBus+8), bus.U32(atBus+12))
+	return nil
 }
 
 func (p *physical) readMemory(f *hostcall.Frame, fs functions) error {
@@ -178,6 +198,7 @@ func (p *physical) readExtensions(f *hostcall.Frame, fs functions) error {
 		name := list.CString(bytes*i, nameBytes)
 		p.importsHost = p.importsHost || name == importExtension
 		p.reportsFree = p.reportsFree || name == "VK_EXT_memory_budget"
+		p.reportsBus = p.reportsBus || name == "VK_EXT_pci_bus_info"
 	}
 	return nil
 }
@@ -212,6 +233,7 @@ func version(v uint32) string { return fmt.Sprintf("%d.%d.%d", v>>22, v>>12&1023
 
 func (p *physical) info() device.Info {
 	return device.Info{Name: p.name, API: "Vulkan " + version(p.api), Driver: fmt.Sprintf("%#x", p.driver),
+		Address:     p.address,
 		MemoryBytes: p.deviceMemory, Unified: p.kind == kindIntegrated || p.kind == kindCPU, HostVisible: p.importsHost}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/counters"
+	"sandwich/runtime/energy"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/tuner/measure/spread"
@@ -68,6 +69,7 @@ type Options struct {
 	Vocab int
 	Host  *profiles.Profile // may have measured ceilings
 
+	Meter    *energy.Meter    // of the machine and the device; nil: no energy
 	Neighbor *NeighborProcess // may be nil
 	Step     func()           // called after each of len(Tests)*len(Arms)*(Reps+1) samples
 }
@@ -118,6 +120,12 @@ type Row struct {
 	OnDevice  bool      `json:"on_device,omitempty"`     // the device of the session ran the test
 	CPU       string    `json:"cpu"`
 
+	// Energy of a token of the test, by the counters of the whole machine and the device.
+	JoulesPerToken float64        `json:"joules_per_token,omitempty"`
+	JoulesOf       string         `json:"joules_of,omitempty"`           // sources that it adds
+	Energy         energy.Reading `json:"energy,omitempty"`              // of all samples
+	NoEnergy       string         `json:"energy_not_readable,omitempty"` // why JoulesPerToken is 0
+
 	Lost     LostRow           `json:"lost"` // zero without disturbance
 	Counters []counters.Figure `json:"counters,omitempty"`
 	Neighbor *NeighborRow      `json:"neighbor,omitempty"`
@@ -138,10 +146,24 @@ func (o *Options) row(a *Arm, t Test, s *llmSamples) Row {
 	if a.counting != nil {
 		r.Counters = counters.Figures(s.counts, s.seconds, t.Tokens*t.Batch*len(s.alone))
 	}
+	if o.Meter != nil {
+		r.setEnergy(s.energy, t.Tokens*t.Batch*len(s.alone))
+	}
 	if o.Neighbor != nil {
 		r.Neighbor = o.Neighbor.neighbor.row(r.Rate, shareGoal(t), pus, s)
 	}
 	return r
+}
+
+// setEnergy sets the energy per token, or why it is not known.
+func (r *Row) setEnergy(used energy.Reading, tokens int) {
+	r.Energy = used
+	joules, err := used.Total()
+	if err != nil {
+		r.NoEnergy = err.Error()
+		return
+	}
+	r.JoulesPerToken, r.JoulesOf = joules/float64(tokens), used.Summed()
 }
 
 // PlanName returns the name of a plan in rows.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sandwich/runtime/counters"
+	"sandwich/runtime/energy"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
 	"sandwich/tuner/measure/spread"
@@ -27,6 +28,7 @@ type llmSamples struct {
 
 	counts  counters.Counts // of all samples without the neighbor
 	seconds float64         // duration of these samples
+	energy  energy.Reading  // used during these samples
 }
 
 // settling is the time that the neighbor runs before a sample, so that the kernel's scheduler has
@@ -39,7 +41,7 @@ func (o *Options) sample(ctx context.Context, a *Arm, t Test, warming bool, to *
 	if o.Neighbor != nil {
 		a.calm(ctx)
 	}
-	before, began, lost := a.counted(), time.Now(), a.lost()
+	before, began, lost, used := a.counted(), time.Now(), a.lost(), o.Meter.Read()
 	rate, err := a.measure(ctx, o.Vocab, t)
 	if err != nil {
 		return err
@@ -48,6 +50,7 @@ func (o *Options) sample(ctx context.Context, a *Arm, t Test, warming bool, to *
 		return nil
 	}
 	to.counts = to.counts.Add(a.counted().Sub(before))
+	to.energy = to.energy.Add(o.Meter.Read().Sub(used))
 	to.seconds += time.Since(began).Seconds()
 	to.alone = append(to.alone, rate)
 	to.quiet.add(a.lost(), lost)

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/counters"
+	"sandwich/runtime/energy"
+	"sandwich/runtime/energy/live"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/replay"
@@ -53,8 +54,8 @@ type Run struct {
 	CPU       string
 	Forwards  []engine.Forward // in order, for an engine in this process
 	Began     time.Time
-	Joules    float64 // of all packages; 0 if unknown
-	Goodput   float64 // requests per minute; 0: not measured, or none
+	Energy    energy.Reading // of the machine during the run; nil if simulated
+	Goodput   float64        // requests per minute; 0: not measured, or none
 
 	// Pace is the pace of the machine that a simulated run follows; Even is the result at an even
 	// pace.
@@ -64,12 +65,13 @@ type Run struct {
 
 // Offer sends each request of the trace at its time, regardless of earlier ones, and waits for all.
 // A refusal is an outcome; any other error ends the run.
-func Offer(ctx context.Context, t replay.Trace, seed uint64, target Target) (*Run, error) {
+func Offer(ctx context.Context, t replay.Trace, seed uint64, target Target) (run *Run, err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := make([]replay.Outcome, len(t))
 	texts := prompts(t, seed, target.Vocab())
-	joules, unknown := counters.Joules()
+	meter := live.Open("", nil)
+	defer func() { err = errors.Join(err, meter.Close()) }()
 	began := time.Now()
 	target.Begin()
 	var all sync.WaitGroup
@@ -108,10 +110,8 @@ func Offer(ctx context.Context, t replay.Trace, seed uint64, target Target) (*Ru
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	run := &Run{Began: began, Report: replay.NewReport(out, time.Since(began)-out[0].At, 0, sched.Stats{})}
-	if after, err := counters.Joules(); err == nil && unknown == nil {
-		run.Joules = max(0, after-joules)
-	}
+	run = &Run{Began: began, Report: replay.NewReport(out, time.Since(began)-out[0].At, 0, sched.Stats{})}
+	run.Energy = meter.Read()
 	target.End(run)
 	return run, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"sandwich/runtime/energy"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/replay"
 )
@@ -30,6 +31,8 @@ type Row struct {
 	Aged        int64   `json:"aged"`
 	Preempted   int64   `json:"preempted"`
 	Joules      float64 `json:"joules_per_token,omitempty"`
+	JoulesOf    string  `json:"joules_of,omitempty"`           // sources that Joules adds
+	NoJoules    string  `json:"energy_not_readable,omitempty"` // why Joules is 0
 	Goodput     float64 `json:"goodput_per_minute,omitempty"`
 	Model       string  `json:"model,omitempty"`
 	CPU         string  `json:"cpu,omitempty"`
@@ -89,12 +92,23 @@ func Rows(run *Run, slo replay.SLO) (rows []Row) {
 		if run.Elapsed > 0 {
 			row.Utilization = run.Busy.Seconds() / run.Elapsed.Seconds()
 		}
-		if tokens > 0 {
-			row.Joules = run.Joules / float64(tokens)
-		}
+		row.setEnergy(run.Energy, tokens)
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// setEnergy sets the energy per token of the run, or why it is not known.
+func (r *Row) setEnergy(used energy.Reading, tokens int) {
+	if used == nil || tokens == 0 {
+		return
+	}
+	joules, err := used.Total()
+	if err != nil {
+		r.NoJoules = err.Error()
+		return
+	}
+	r.Joules, r.JoulesOf = joules/float64(tokens), used.Summed()
 }
 
 func quantilesOf(r *replay.Report, what func(*replay.Outcome) time.Duration) Quantiles {

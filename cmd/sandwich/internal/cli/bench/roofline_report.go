@@ -19,10 +19,9 @@ import (
 type rooflineOut struct {
 	rows     []measure.RooflineRow
 	ceilings []chart.Ceiling
-	joules   map[int]float64 // energy of a forward in joules, by rows
-	energy   error           // why joules is empty
-	rests    []string        // what the predictions are based on, one sentence each
-	least    float64         // shortest op that is shown, in seconds
+	energy   measure.Energy
+	rests    []string // what the predictions are based on, one sentence each
+	least    float64  // shortest op that is shown, in seconds
 
 	switches []cost.Placed // with --machine: where ops run, by rows
 }
@@ -74,13 +73,26 @@ type rooflineJSON struct {
 	Errors  *measure.RooflineErrors `json:"errors,omitempty"`             // absent if nothing was measured
 	Placed  []cost.Placed           `json:"placed,omitempty"`             // with --machine: by rows
 	Joules  map[int]float64         `json:"joules_per_forward,omitempty"` // by rows
+	Token   map[int]float64         `json:"joules_per_token,omitempty"`   // by rows
+	Sources string                  `json:"joules_of,omitempty"`
+	Missing string                  `json:"energy_not_readable,omitempty"` // why there are no joules
 	RestsOn []string                `json:"rests_on"`
 }
 
 func (o *rooflineOut) print(w io.Writer, format string) error {
 	off := measure.ErrorsOf(o.rows, o.least)
 	if format == "json" {
-		doc := rooflineJSON{Rows: o.rows, Joules: o.joules, Placed: o.switches, RestsOn: append([]string{}, o.rests...)}
+		doc := rooflineJSON{Rows: o.rows, Joules: o.energy.Joules, Sources: o.energy.Sources, Placed: o.switches,
+			RestsOn: append([]string{}, o.rests...)}
+		for m, joules := range o.energy.Joules {
+			if doc.Token == nil {
+				doc.Token = map[int]float64{}
+			}
+			doc.Token[m] = joules / float64(m)
+		}
+		if o.energy.Missing != nil {
+			doc.Missing = o.energy.Missing.Error()
+		}
 		if off.Ops > 0 {
 			doc.Errors = &off
 		}
@@ -152,11 +164,13 @@ func (o *rooflineOut) sentences(e measure.RooflineErrors) (out []string) {
 		out = append(out, fmt.Sprintf("The prediction names the faster instruction set in %d of %d cases that differ "+
 			"by more than 10 %%.", e.Right, e.Cases))
 	}
-	for _, m := range slices.Sorted(maps.Keys(o.joules)) {
-		out = append(out, fmt.Sprintf("A forward of M = %d took %.3g J (whole package).", m, o.joules[m]))
+	for _, m := range slices.Sorted(maps.Keys(o.energy.Joules)) {
+		joules := o.energy.Joules[m]
+		out = append(out, fmt.Sprintf("A forward of M = %d took %.3g J, %.3g J per token (%s).", m, joules,
+			joules/float64(m), o.energy.Sources))
 	}
-	if o.energy != nil {
-		out = append(out, "Energy is unknown: "+o.energy.Error()+".")
+	if o.energy.Missing != nil {
+		out = append(out, "Energy: not readable: "+show.Printable(o.energy.Missing.Error())+".")
 	}
 	if e.Ops == 0 {
 		out = append(out, "Nothing was measured.")

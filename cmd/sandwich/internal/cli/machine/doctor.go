@@ -20,6 +20,7 @@ func NewDoctor() *cobra.Command {
 		Short: "List host settings that reduce speed, with remedies",
 		Long: `Check the settings of this host that affect the speed of a model: huge pages, CPU governor and boost, CPU quota, cpusets
 and affinity, automatic NUMA balancing, free memory per node, and other running processes. Each finding has a remedy.
+Energy counters are listed, with the reason where one is not readable; those of NVIDIA devices by doctor devices.
 Nothing is changed or measured.`,
 		Example: "  sandwich doctor\n  sandwich doctor --format json",
 		Args:    flags.ExactArgs(0, ""),

@@ -18,6 +18,8 @@ import (
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/energy"
+	"sandwich/runtime/energy/live"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
@@ -168,7 +170,9 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	l, err := f.load(ctx, open)
 	if err == nil {
 		defer l.close()
-		d.server.Ready(l.session.Generator(l.engine, f.sizes.Parallel))
+		g := l.session.Generator(l.engine, f.sizes.Parallel)
+		g.Meter(l.meter)
+		d.server.Ready(g)
 		announce(out, d.main.Addr(), l.session, d.keys)
 	} else {
 		leave(err)
@@ -206,7 +210,7 @@ func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*sess
 		return nil, err
 	}
 	f.report(s, e)
-	return &loaded{s, e}, nil
+	return &loaded{s, e, live.Open(s.Accelerator.Name, s.Accelerator.Device)}, nil
 }
 
 // engine starts the engine that answers the requests.
@@ -254,13 +258,15 @@ func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 	}
 }
 
-// loaded holds a session and its engine.
+// loaded holds a session, its engine, and the meter of the machine's energy.
 type loaded struct {
 	session *session.Session
 	engine  *engine.Engine
+	meter   *energy.Meter
 }
 
 func (l *loaded) close() {
+	_ = l.meter.Close() // its process ends with this one
 	l.engine.Close()
 	l.session.Close()
 }

@@ -21,6 +21,9 @@ arithmetic at the peak of its data type, and its weights, or keys and values, at
 experts only the experts that the rows are expected to reach count. A model that fits the caches may exceed the memory
 ceiling; the output then says so instead of a share.
 
+The energy per token is that of the processor packages, their memory (RAPL) and the device (NVML or hwmon) during the
+samples, idle parts included. If a counter is not readable, the reason is printed instead.
+
 --counters adds hardware counters of the worker threads (Sandwich, DAC '26, section 2.1), with the reason for each
 counter that this machine lacks.
 

@@ -24,15 +24,14 @@ var speedReport = show.Report[llm.Row]{
 		return []string{testLabel(r), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f",
 			r.Min), fmt.Sprintf("%.2f", r.Max), ceiling, ofCeiling, r.CeilingOf}
 	},
-	Header: "model,test,threads,batch,plan,tokens_per_second,min,max,ceiling,samples",
+	Header: "model,test,threads,batch,plan,tokens_per_second,min,max,ceiling,samples,joules_per_token",
 	Line: func(r *llm.Row) string {
 		var samples []string
 		for _, s := range r.Samples {
 			samples = append(samples, fmt.Sprintf("%.3f", s))
 		}
-		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s", show.CSVCell(r.Model), r.Test, r.Threads, r.Batch,
-			show.CSVCell(r.Plan),
-			r.Rate, r.Min, r.Max, r.Ceiling, strings.Join(samples, ";"))
+		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s,%s", show.CSVCell(r.Model), r.Test, r.Threads,
+			r.Batch, show.CSVCell(r.Plan), r.Rate, r.Min, r.Max, r.Ceiling, strings.Join(samples, ";"), joules(r))
 	},
 }
 
@@ -45,6 +44,9 @@ func printLLM(w io.Writer, rows []llm.Row, format string) error {
 		return err
 	}
 	if err := printCounters(w, rows); err != nil {
+		return err
+	}
+	if err := printEnergy(w, rows); err != nil {
 		return err
 	}
 	if err := printLost(w, rows); err != nil {

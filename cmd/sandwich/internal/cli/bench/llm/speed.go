@@ -3,6 +3,7 @@ package llm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
@@ -11,6 +12,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/counters"
+	"sandwich/runtime/energy/live"
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure/llm"
@@ -111,6 +113,8 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]llm.Ro
 	tests := f.tests()
 	step, done := show.StepBar("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
-	return llm.Run(ctx, llm.Options{Arms: arms, Tests: tests, Reps: f.reps, Model: s.Name, Ops: ops,
-		Vocab: s.Shape.Vocab, Host: s.Profile, Neighbor: f.neighborProcess, Step: step})
+	meter := live.Open(s.Accelerator.Name, s.Accelerator.Device)
+	rows, err := llm.Run(ctx, llm.Options{Arms: arms, Tests: tests, Reps: f.reps, Model: s.Name, Ops: ops,
+		Vocab: s.Shape.Vocab, Host: s.Profile, Meter: meter, Neighbor: f.neighborProcess, Step: step})
+	return rows, errors.Join(err, meter.Close())
 }

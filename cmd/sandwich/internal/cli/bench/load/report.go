@@ -169,7 +169,10 @@ func tableLoad(out io.Writer, rows []load.Row, slo replay.SLO) error {
 			continue
 		}
 		if r.Joules > 0 {
-			fmt.Fprintf(out, "%s: %.3f J per token (whole package)\n", r.Policy, r.Joules)
+			fmt.Fprintf(out, "%s: %.3f J per token (%s of this machine)\n", r.Policy, r.Joules, r.JoulesOf)
+		}
+		if r.NoJoules != "" {
+			fmt.Fprintf(out, "%s: energy: not readable: %s\n", r.Policy, show.Printable(r.NoJoules))
 		}
 		if r.Goodput > 0 {
 			fmt.Fprintf(out, "%s: goodput %.1f requests per minute\n", r.Policy, r.Goodput)
