@@ -133,8 +133,8 @@ func (l *lanes) divide(act *sched.Action) bool {
 	return true
 }
 
-// deviceRows returns the rows of a chunk that the device is to compute if the chunk is divided, 0 if
-// it is to compute all of them. Engine.mu is held.
+// deviceRows returns the rows of a chunk that the device is to compute if the chunk is divided, 0
+// if it is to compute all of them. Engine.mu is held.
 func (l *lanes) deviceRows(pos, rows int) int { return l.balance.Rows(pos, rows, l.onCores(pos, rows)) }
 
 // onCores returns the predicted time of rows of a prompt on the cores.

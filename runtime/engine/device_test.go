@@ -284,8 +284,8 @@ func TestDeviceDivides(t *testing.T) {
 	}
 }
 
-// TestDeviceStatic checks that requests get the same tokens with kernels that are compiled for their
-// rows in the background, and that these are used.
+// TestDeviceStatic checks that requests get the same tokens with kernels that are compiled for
+// their rows in the background, and that these are used.
 func TestDeviceStatic(t *testing.T) {
 	list := deviceRequests(5)
 	want := allTokens(t, open(t, deviceOptions(t)), list)

@@ -119,7 +119,8 @@ func (c *recorder) product(op *model.Op) {
 		if b := biasOf(op, i); b != nil {
 			buffers["bias"] = c.mem.vectors[b]
 		}
-		push := pushes{"m": s.M, "n": s.N, "k": s.K, "a_stride": s.AStride, "w_stride": s.WStride, "c_stride": s.CStride}
+		push := pushes{"m": s.M, "n": s.N, "k": s.K, "a_stride": s.AStride, "w_stride": s.WStride,
+			"c_stride": s.CStride}
 		if ready := c.ready(s); ready != nil && c.err == nil {
 			c.launchProgram(ready, s.Grid(s.M, s.N), buffers, push)
 			continue

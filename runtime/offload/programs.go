@@ -80,9 +80,9 @@ const (
 	mostDistance  = 1e-2 // of results that differ by rounding
 )
 
-// verify runs a tile of a kernel on the device and in Go, and reports whether the results are equal.
-// It returns an error that names the kernel if they differ, unless they may differ by rounding and
-// are close.
+// verify runs a tile of a kernel on the device and in Go, and reports whether the results are
+// equal. It returns an error that names the kernel if they differ, unless they may differ by
+// rounding and are close.
 func (p *programs) verify(d description, program device.Program) (exact bool, err error) {
 	i, k := p.dev.Info(), program.Kernel()
 	if i.Simulated {

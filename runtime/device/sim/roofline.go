@@ -13,8 +13,8 @@ type Roofline struct {
 	Bandwidth   float64       // bytes per second
 	WeightBytes float64       // of a weight
 	Other       time.Duration // of a kernel that is no matrix product
-	// Static divides the time of the arithmetic of products whose shape is a constant of the kernel;
-	// 0: 1.
+	// Static divides the time of the arithmetic of products whose shape is a constant of the
+	// kernel; 0: 1.
 	Static float64
 }
 
