@@ -79,6 +79,7 @@ type Kernel struct {
 	Vars     []Type
 	Values   []Def // by Value
 	Body     []Instr
+	Static   bool // push words were replaced by constants, see [Bind]
 }
 
 // MaxArgumentBytes is the largest size of the arguments of a kernel: every Vulkan device accepts

@@ -119,10 +119,7 @@ func (l *lanes) divide(act *sched.Action) bool {
 		return false
 	}
 	s := c.batch.Spans[0]
-	onCores := func(pos, rows int) time.Duration {
-		return l.cores.costs.Forward(phase.Prefill, cost.Span(pos, rows))
-	}
-	m := l.balance.Rows(s.Pos, s.Rows, onCores(s.Pos, s.Rows))
+	m := l.deviceRows(s.Pos, s.Rows)
 	if m == 0 {
 		return false
 	}
@@ -130,10 +127,19 @@ func (l *lanes) divide(act *sched.Action) bool {
 	if err != nil {
 		return false // the device wants logits
 	}
-	l.wave, l.predicted, l.took, c.onCores = w, onCores(s.Pos+m, s.Rows-m), 0, true
+	l.wave, l.predicted, l.took, c.onCores = w, l.onCores(s.Pos+m, s.Rows-m), 0, true
 	l.counts.Divided++
 	l.change()
 	return true
+}
+
+// deviceRows returns the rows of a chunk that the device is to compute if the chunk is divided, 0
+// if it is to compute all of them. Engine.mu is held.
+func (l *lanes) deviceRows(pos, rows int) int { return l.balance.Rows(pos, rows, l.onCores(pos, rows)) }
+
+// onCores returns the predicted time of rows of a prompt on the cores.
+func (l *lanes) onCores(pos, rows int) time.Duration {
+	return l.cores.costs.Forward(phase.Prefill, cost.Span(pos, rows))
 }
 
 // ready reports whether the cores are to continue with a divided forward: if it can continue, and

@@ -54,6 +54,23 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 	return &e.lanes
 }
 
+// compileAhead lets the device compile kernels for the rows of the chunks of a prompt, while the
+// prompt waits. Engine.mu is held.
+func (e *Engine) compileAhead(j *job) {
+	d, chunk := e.onDevice.device, e.runner.Plan.Chunk
+	if d == nil || !e.accelerates.Static || !e.sched.Lanes()[deviceLane].Serves(phase.Prefill) || j.req.OfPrompt {
+		return
+	}
+	urgent := j.req.Class == api.Reactive
+	for pos, end := e.sched.Cached(j.req.Salt, j.req.Prompt), len(j.req.Prompt); pos < end; pos += chunk {
+		n := min(chunk, end-pos)
+		if m := e.lanes.deviceRows(pos, n); e.lanes.enabled && urgent && m > 0 {
+			n = m
+		}
+		d.Prepare(n, urgent)
+	}
+}
+
 // lane returns the state of a lane.
 func (l *lanes) lane(id sched.LaneID) *lane {
 	if id == deviceLane {
@@ -199,7 +216,7 @@ func (l *lanes) lose(err error) {
 	if device := c.device; stopped {
 		l.running.Go(func() { closeDevice(device) })
 	} else {
-		l.running.Go(func() { _ = l.accelerator.Close() })
+		l.running.Go(func() { _ = l.accelerates.Device.Close() })
 	}
 	l.mu.Lock()
 	c.device, c.costs, c.ended = nil, l.cores.costs, time.Time{}

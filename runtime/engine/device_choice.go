@@ -22,7 +22,7 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 		return nil, nil
 	}
 	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.Assembly(), Rows: r.Assembly().Rows(),
-		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding})
+		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding, Static: o.Static})
 	if err == nil && (o.Phases == nil || o.Check) {
 		err = o.measure(ctx, r, on, positions)
 	}

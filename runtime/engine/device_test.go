@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/microkernel/devgen"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
@@ -280,5 +281,36 @@ func TestDeviceDivides(t *testing.T) {
 					submitted.Load())
 			}
 		})
+	}
+}
+
+// TestDeviceStatic checks that requests get the same tokens with kernels that are compiled for
+// their rows in the background, and that these are used.
+func TestDeviceStatic(t *testing.T) {
+	list := deviceRequests(5)
+	want := allTokens(t, open(t, deviceOptions(t)), list)
+	began, goOn := make(chan struct{}, 1000), make(chan struct{})
+	dev := sim.New(sim.Config{Compiling: func(k *devgen.Kernel) {
+		if k.Static {
+			began <- struct{}{}
+			<-goOn
+		}
+	}})
+	t.Cleanup(func() { dev.Close() })
+	o := deviceOptions(t)
+	o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill}, Static: true,
+		Divide: true}
+	e := open(t, o)
+	sameTokens(t, allTokens(t, e, list), want)
+	<-began
+	if s := e.Stats().Variants; s.Launches != 0 {
+		t.Errorf("before a kernel is compiled: %+v", s)
+	}
+	close(goOn)
+	for e.Stats().Variants.Launches == 0 && !t.Failed() {
+		for i := range list {
+			list[i].Salt[0]++ // no cached prefix
+		}
+		sameTokens(t, allTokens(t, e, list), want)
 	}
 }

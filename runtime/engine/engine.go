@@ -99,8 +99,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		buffer: sampling.NewBuffer(r.Assembly().Workers.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(), drafting: drafts,
-		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,
-		deviceName: o.Accelerator.Name,
+		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.openPrefixes(&o)

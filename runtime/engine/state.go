@@ -81,6 +81,9 @@ type DeviceOptions struct {
 	// Divide lets the cores compute the last rows of reactive prompts while the device computes the
 	// first, where both together are faster. The device must run prefill and the cores decode.
 	Divide bool
+	// Static compiles kernels for the rows of prompts in the background while the prompts wait. A
+	// prompt uses those that are ready when it runs.
+	Static bool
 	// Optional uses the cores alone if the device cannot run the model, after a call of Refused,
 	// which may be nil. Otherwise New returns the error.
 	Optional bool
@@ -133,8 +136,7 @@ type Engine struct {
 	begin    time.Time
 	once     sync.Once // of Close
 
-	accelerator device.Device // of onDevice
-	deviceName  string
+	accelerates DeviceOptions // of onDevice
 }
 
 // job is a request that has not ended.

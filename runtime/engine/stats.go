@@ -6,6 +6,7 @@ import (
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
+	"sandwich/runtime/offload/variants"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/prefix"
 	"sandwich/runtime/sched"
@@ -31,8 +32,9 @@ type Stats struct {
 	Places    pool.Places // PUs where the workers may run; Lost has workers whose PU is unavailable
 	Quota     float64     // CPU quota of the cgroup, in CPUs; 0 when unlimited
 	Drafts    []drafting.Counts
-	Prefixes  *prefix.Stats // of the prefix store; nil without one
-	Failed    error         // error of all further requests: api.ErrClosed, *InternalError or nil
+	Prefixes  *prefix.Stats  // of the prefix store; nil without one
+	Variants  variants.Stats // kernels that the device compiled for the rows of prompts
+	Failed    error          // error of all further requests: api.ErrClosed, *InternalError or nil
 }
 
 // report calls the observer with the forward that ended.
@@ -71,7 +73,11 @@ func (e *Engine) Stats() Stats {
 		s := e.stored.cache.Stats()
 		stored = &s
 	}
-	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
+	s := Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
 		Places: seen.Places, Quota: seen.Quota, Failed: e.failed, Prefixes: stored,
 		Drafts: e.drafting.Counts()}
+	if d := e.onDevice.device; d != nil {
+		s.Variants = d.Variants()
+	}
+	return s
 }

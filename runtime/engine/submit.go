@@ -72,6 +72,7 @@ func (e *Engine) submit(j *job) error {
 		MaxTokens: j.limit, Salt: j.req.Salt, Ends: append(e.ends(j.req.Prompt), j.req.Marks...),
 		Logits: j.req.OfPrompt, Pending: j.placed != nil, Stored: e.worthLoading(j),
 	})
+	e.compileAhead(j)
 	e.poke()
 	return nil
 }

@@ -106,6 +106,9 @@ type segment struct {
 // begin prepares the inputs of the batch, which the first segment copies, and submits copies of the
 // blocks that the device lacks.
 func (f *forward) begin(ctx context.Context) error {
+	if f.static != nil {
+		f.static.Sweep() // no segment is in flight
+	}
 	s := f.set
 	s.in.describe(f.batch, f.layers.Kinds)
 	var bytes uint64

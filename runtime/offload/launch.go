@@ -29,6 +29,11 @@ func (c *recorder) launch(d description, groups [3]int, buffers bindings, push p
 		c.err = err
 		return
 	}
+	c.launchProgram(p, groups, buffers, push)
+}
+
+// launchProgram adds a compiled kernel.
+func (c *recorder) launchProgram(p device.Program, groups [3]int, buffers bindings, push pushes) {
 	l, k := device.Launch{Program: p, Groups: groups}, p.Kernel()
 	for i := range k.Bindings {
 		l.Buffers = append(l.Buffers, buffers[k.Bindings[i].Name])
@@ -92,22 +97,21 @@ func (c *recorder) product(op *model.Op) {
 	holds := microkernel.ComputeF32 // path of the quantized rows
 	for i, w := range op.W {
 		p := c.assembly.Weights.At(0, w)
-		in, stride := c.set.acts[op.In], c.strides[op.In]
+		s := c.shape(op, i, rows)
+		in := c.set.acts[op.In]
 		if p.Compute != microkernel.ComputeF32 {
-			qStride := microkernel.ActQ8RowBytes(p.Layout.K) / 4
 			if holds != p.Compute {
 				holds = p.Compute
 				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(rows),
 					bindings{"x": in, "quantized": c.set.quantized},
-					pushes{"n": p.Layout.K, "x_stride": stride, "out_stride": 0, "quantized_stride": qStride,
-						"eps": float32(0)})
+					pushes{"n": p.Layout.K, "x_stride": c.strides[op.In], "out_stride": 0,
+						"quantized_stride": s.AStride, "eps": float32(0)})
 			}
-			in, stride = c.set.quantized, qStride
+			in = c.set.quantized
 		}
 		if op.Act != 0 && i > 0 {
 			break // the kernel of the gate computes both
 		}
-		g := c.Runner.product(op, i, rows)
 		buffers := bindings{"a": in, "w": c.mem.weights[w], "c": c.set.acts[op.Outs[i]]}
 		if op.Act != 0 {
 			buffers["up"] = c.mem.weights[op.W[1]]
@@ -115,8 +119,13 @@ func (c *recorder) product(op *model.Op) {
 		if b := biasOf(op, i); b != nil {
 			buffers["bias"] = c.mem.vectors[b]
 		}
-		c.launch(g, g.Grid(rows, p.Layout.N), buffers, pushes{"m": rows, "n": p.Layout.N, "k": p.Layout.K,
-			"a_stride": stride, "w_stride": p.Layout.PanelStride() / 4, "c_stride": c.strides[op.Outs[i]]})
+		push := pushes{"m": s.M, "n": s.N, "k": s.K, "a_stride": s.AStride, "w_stride": s.WStride,
+			"c_stride": s.CStride}
+		if ready := c.ready(s); ready != nil && c.err == nil {
+			c.launchProgram(ready, s.Grid(s.M, s.N), buffers, push)
+			continue
+		}
+		c.launch(s.Product, s.Grid(s.M, s.N), buffers, push)
 	}
 }
 

@@ -94,6 +94,12 @@ func open(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device) *rig 
 // openRows returns a rig whose device runs forwards of so many rows.
 func openRows(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device, rows int) *rig {
 	t.Helper()
+	return openWith(t, f, plan, Options{Device: dev, Rows: rows})
+}
+
+// openWith returns a rig with a device of the given options.
+func openWith(t *testing.T, f *gguf.File, plan *plans.Plan, o Options) *rig {
+	t.Helper()
 	a, err := exec.Open(t.Context(), exec.Options{File: f, Plan: plan, Blocks: 12, Sequences: 2, LogitRows: testRows,
 		Context: 512, Unpinned: true})
 	if err != nil {
@@ -104,10 +110,9 @@ func openRows(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device, r
 	if g.prefill, err = a.Compile(&plan.Prefill, a.Workers); err != nil {
 		t.Fatal(err)
 	}
-	if dev != nil {
-		g.runner, err = Open(Options{Device: dev, Assembly: a, Rows: rows, LogitRows: testRows, Sets: 2,
-			Context: 512})
-		if err != nil {
+	if o.Device != nil {
+		o.Assembly, o.LogitRows, o.Sets, o.Context = a, testRows, 2, 512
+		if g.runner, err = Open(o); err != nil {
 			t.Fatal(err)
 		}
 	}

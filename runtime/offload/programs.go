@@ -9,32 +9,52 @@ import (
 	"sandwich/runtime/device"
 )
 
-// programs compiles and verifies kernels when they are first used. It is not safe for concurrent
-// use.
+// programs compiles and verifies kernels when they are first used. Methods may be called
+// concurrently, except for free.
 type programs struct {
 	dev      device.Device
 	rounding bool // results may differ by rounding
-	inexact  bool // those of a kernel do
-	list     map[description]device.Program
+
+	mu      sync.Mutex // guards the fields below; not held during compilations
+	inexact bool       // the results of a kernel differ by rounding
+	list    map[description]device.Program
 }
 
+// of returns the program of a kernel. Two callers that need a new one at the same time both compile
+// it.
 func (p *programs) of(d description) (device.Program, error) {
-	if c, ok := p.list[d]; ok {
+	p.mu.Lock()
+	c, ok := p.list[d]
+	p.mu.Unlock()
+	if ok {
 		return c, nil
 	}
 	k, err := d.Kernel()
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.dev.Compile(k)
-	if err != nil {
+	if c, err = p.dev.Compile(k); err != nil {
 		return nil, err
 	}
-	if err := p.verify(d, c); err != nil {
+	exact, err := p.verify(d, c)
+	if err != nil {
 		return nil, errors.Join(err, c.Free())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inexact = p.inexact || !exact
+	if first, ok := p.list[d]; ok {
+		return first, c.Free()
 	}
 	p.list[d] = c
 	return c, nil
+}
+
+// exact reports whether no compiled kernel differs by rounding.
+func (p *programs) exact() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.inexact
 }
 
 func (p *programs) free() (err error) {
@@ -60,21 +80,21 @@ const (
 	mostDistance  = 1e-2 // of results that differ by rounding
 )
 
-// verify runs a tile of a kernel on the device and in Go. It returns an error that names the kernel
-// if the results differ, unless they may differ by rounding and are close.
-func (p *programs) verify(d description, program device.Program) error {
+// verify runs a tile of a kernel on the device and in Go, and reports whether the results are
+// equal. It returns an error that names the kernel if they differ, unless they may differ by
+// rounding and are close.
+func (p *programs) verify(d description, program device.Program) (exact bool, err error) {
 	i, k := p.dev.Info(), program.Kernel()
 	if i.Simulated {
-		return nil
+		return true, nil
 	}
 	key := verifiedKey{i.Name, i.API, i.Driver, k.Name, i.MatrixUnit, p.rounding}
 	if exact, ok := verified.Load(key); ok {
-		p.inexact = p.inexact || !exact.(bool)
-		return nil
+		return exact.(bool), nil
 	}
 	s, err := sampleOf(d, k)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
 	defer cancel()
@@ -83,14 +103,13 @@ func (p *programs) verify(d description, program device.Program) error {
 	if errors.As(err, &m) {
 		switch {
 		case !p.rounding:
-			return unsupported("%s: arithmetic that is not exact (%v)", i.Name, err)
+			return false, unsupported("%s: arithmetic that is not exact (%v)", i.Name, err)
 		case m.Distance > mostDistance:
-			return unsupported("%s: wrong results (%v)", i.Name, err)
+			return false, unsupported("%s: wrong results (%v)", i.Name, err)
 		}
-		p.inexact, err = true, nil
+	} else if err != nil {
+		return false, err
 	}
-	if err == nil {
-		verified.Store(key, m == nil)
-	}
-	return err
+	verified.Store(key, m == nil)
+	return m == nil, nil
 }

@@ -1,3 +1,15 @@
+// Package offload runs forwards of a model on a device (package device), for example the prefill of
+// prompts, while the cores decode.
+//
+// A Runner holds a copy of the packed weights and of the KV cache in device memory, in the CPU's
+// layouts. It launches one kernel or a few per op of the model. Results have the bits of package
+// exec, so that a sequence may move between the device and the cores at any chunk: after each
+// segment of a forward the Runner copies the new keys and values to the cores' cache, and before a
+// forward it copies blocks that the cores have written to the device.
+//
+// Supported are dense decoders (embedding, RMS norm, matrix products, rotation, attention, sums) on
+// one rank, with paths int8, int8-256 and f32, f16 KV blocks and float32 attention. Other models
+// and plans are refused by the name of what is missing.
 package offload
 
 import (
@@ -13,6 +25,7 @@ import (
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload/variants"
 )
 
 // Runner runs forwards of one model on a device. Forward serves one caller at a time; CoresWrite,
@@ -25,6 +38,7 @@ type Runner struct {
 	kv       *attention.KVStore
 	mem      *memory
 	programs programs
+	static   *variants.Cache[staticProduct] // nil: products have dynamic rows only
 	mirror   *mirror
 	marks    *marks
 	blocks   *blockCopier
@@ -52,6 +66,10 @@ type Options struct {
 	Sets      int            // sets of activations
 	Context   int            // positions of a sequence
 	Rounding  bool           // results of the device may differ by rounding
+	Static    bool           // compile kernels for the rows that Prepare names
+	// Prepared is called from another goroutine when a kernel of Prepare is ready, or with the
+	// reason why it cannot be used. It may be nil.
+	Prepared func(kernel string, err error)
 }
 
 // Open copies the weights to the device, compiles the kernels of a prefill and allocates
@@ -68,6 +86,9 @@ func Open(o Options) (*Runner, error) {
 	r := &Runner{dev: o.Device, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
 		programs: programs{dev: o.Device, rounding: o.Rounding, list: map[description]device.Program{}}, rows: o.Rows,
 		ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
+	if o.Static {
+		r.static = variants.New[staticProduct](variants.Options{Device: o.Device, Ended: o.Prepared})
+	}
 	r.mirror = newMirror(r.layers, a.Stores)
 	r.ropes = attention.NewOps(a.Model, r.layers, o.Context).Ropes
 	for i, rope := range a.Model.Ropes() {
@@ -228,7 +249,7 @@ func (r *Runner) Logits(i int) []float32 {
 
 // Exact reports whether the results of the device have the bits of those of the cores, by its
 // self-test and that of each kernel that was compiled.
-func (r *Runner) Exact() bool { return r.dev.Info().Exact == device.AllExact && !r.programs.inexact }
+func (r *Runner) Exact() bool { return r.dev.Info().Exact == device.AllExact && r.programs.exact() }
 
 // Bytes returns the device memory that the Runner holds.
 func (r *Runner) Bytes() uint64 { return r.mem.bytes }
@@ -241,11 +262,14 @@ func (r *Runner) Close() (err error) {
 		return nil
 	}
 	r.closed = true
+	if r.static != nil {
+		err = r.static.Close()
+	}
 	if r.uploads != nil {
 		if err := r.uploads.complete(); errors.Is(err, device.ErrLost) {
 			return err // its memory may be in use; it is freed with the device
 		}
-		err = r.uploads.free()
+		err = errors.Join(err, r.uploads.free())
 	}
 	for _, s := range r.sets {
 		err = errors.Join(err, s.free())

@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"fmt"
+
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/internal/kernel"
 )
@@ -42,4 +44,23 @@ func (g GEMM) For(m int, matrixUnit bool) Product {
 		g.Panels = 2
 	}
 	return g
+}
+
+// Static is a product of one shape. The push words are constants of its kernel, which does not read
+// those of a launch. Values are comparable.
+type Static struct {
+	Product
+	M, N, K                   int
+	AStride, WStride, CStride int // words
+}
+
+// Kernel builds the kernel, whose name determines its code.
+func (s Static) Kernel() (*devgen.Kernel, error) {
+	k, err := s.Product.Kernel()
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("%s_%dx%dx%d_%d_%d_%d", k.Name, s.M, s.N, s.K, s.AStride, s.WStride, s.CStride)
+	return devgen.Bind(k, name, map[string]uint32{"m": uint32(s.M), "n": uint32(s.N), "k": uint32(s.K),
+		"a_stride": uint32(s.AStride), "w_stride": uint32(s.WStride), "c_stride": uint32(s.CStride)})
 }

@@ -13,6 +13,9 @@ type Roofline struct {
 	Bandwidth   float64       // bytes per second
 	WeightBytes float64       // of a weight
 	Other       time.Duration // of a kernel that is no matrix product
+	// Static divides the time of the arithmetic of products whose shape is a constant of the
+	// kernel; 0: 1.
+	Static float64
 }
 
 // KernelDuration is a function for [Config]. A product has the push words m, n and k.
@@ -25,5 +28,9 @@ func (r Roofline) KernelDuration(k *devgen.Kernel, _ [3]int, push []uint32) time
 	if size["m"] == 0 || values == 0 {
 		return r.Other
 	}
-	return time.Duration(1e9 * max(2*size["m"]*values/r.FLOPs, values*r.WeightBytes/r.Bandwidth))
+	flops := r.FLOPs
+	if k.Static && r.Static > 0 {
+		flops *= r.Static
+	}
+	return time.Duration(1e9 * max(2*size["m"]*values/flops, values*r.WeightBytes/r.Bandwidth))
 }

@@ -43,6 +43,8 @@ type Config struct {
 	// other call, and returns early with an error when the channel is closed.
 	Sleep func(d time.Duration, lost <-chan struct{}) error
 
+	// Compiling, if not nil, is called when the compilation of a kernel begins, in both modes.
+	Compiling func(k *devgen.Kernel)
 	// Refuse returns why a kernel cannot be compiled, or nil.
 	Refuse func(k *devgen.Kernel) error
 	// Fault returns what goes wrong in a submission.
@@ -227,6 +229,9 @@ func (p *program) Free() error            { return nil }
 
 // Compile validates the kernel.
 func (d *Device) Compile(k *devgen.Kernel) (device.Program, error) {
+	if d.config.Compiling != nil {
+		d.config.Compiling(k)
+	}
 	if err := d.queue.Err(); err != nil {
 		return nil, err
 	}
@@ -237,7 +242,10 @@ func (d *Device) Compile(k *devgen.Kernel) (device.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", device.ErrRefused, err)
 	}
-	return &program{k}, d.wait(d.config.Compile)
+	if err := d.wait(d.config.Compile); err != nil {
+		return nil, err
+	}
+	return &program{k}, nil
 }
 
 type commands struct{ steps []device.Step }

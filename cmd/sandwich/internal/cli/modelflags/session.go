@@ -35,6 +35,7 @@ type Flags struct {
 	devicePhases     string
 	deviceRounding   bool
 	deviceDivide     bool
+	deviceStatic     bool
 	obeysPlacement   bool // the verb runs phases on a device
 	Threads, Ranks   int
 	Spin             time.Duration
@@ -95,7 +96,7 @@ func (f *Flags) Open() (*session.Session, error) {
 func (f *Flags) Choose(s *session.Session) error {
 	f.Loading.At("choosing the plan", 0)
 	s.CloseDevice()
-	defer func() { s.Accelerator.Divide = f.deviceDivide }()
+	defer func() { s.Accelerator.Divide, s.Accelerator.Static = f.deviceDivide, f.deviceStatic }()
 	c, err := choosePlan(f.asked(), s.Profile, s.Shape)
 	if err != nil {
 		return err
