@@ -16,7 +16,8 @@ import (
 // than the bound of the forward into several steps. For a resumed forward it cuts the ops that have
 // not begun again, since their predictions may have changed.
 func (c *lane) plan(act *sched.Action) {
-	if c.device != nil {
+	if c.device != nil || c.shares(act.Kind.Phase()) {
+		c.cuts[act.Set] = c.cuts[act.Set][:0]
 		c.planOnDevice(act)
 		return
 	}
@@ -96,6 +97,9 @@ func (c *lane) refine(act *sched.Action, l cost.Load) (first int) {
 	}
 	return first + 1
 }
+
+// shares reports whether the device runs the forwards of a phase but for the experts.
+func (c *lane) shares(p phase.Phase) bool { return c.shared[p] && c.onDevice.device != nil }
 
 // planOnDevice lists the ops of a forward on the device as its steps.
 func (c *lane) planOnDevice(act *sched.Action) {

@@ -16,7 +16,7 @@ import (
 
 // lanes returns the lanes of the scheduler.
 func (o *DeviceOptions) lanes() []sched.Lane {
-	if o.Device == nil {
+	if o.Device == nil || o.ExpertsOnCores {
 		return []sched.Lane{sched.CoresLane()}
 	}
 	list := []sched.Lane{{Name: o.Name, Phases: o.Phases}}
@@ -49,6 +49,13 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 		forecast.NewCosts(e.runner.Model, e.runner.Plan, nil)
 	e.lanes = lanes{Engine: e, name: o.Name, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
+	if o.ExpertsOnCores {
+		e.onDevice.costs = e.cores.costs
+		for _, p := range o.Phases {
+			e.cores.shared[p] = true
+		}
+		return &e.cores
+	}
 	divides := o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill})
 	e.lanes.enabled = divides && e.runner.ReserveMore() == nil
 	return &e.lanes
@@ -99,7 +106,7 @@ func (l *lanes) Begin(act *sched.Action) {
 	}
 	set, from := c.set, c.next
 	l.running.Go(func() {
-		next, err := c.device.Forward(l.ctx, set, &c.batch, from, act.Bound, &c.gate)
+		next, err := c.device.Forward(l.ctx, set, &c.batch, from, act.Bound, &c.gate, nil)
 		f := failure{err: err}
 		if err == nil {
 			f.panicked = l.land(next)
@@ -231,9 +238,11 @@ func (l *lanes) lose(err error) {
 		}
 	}
 	l.mu.Unlock()
-	if l.runner.ReserveMore() == nil {
+	switch {
+	case l.cores.shared != [phase.Count]bool{}: // there is one lane
+	case l.runner.ReserveMore() == nil:
 		c.base = sched.Sets
-	} else {
+	default:
 		c.again = true
 	}
 	if l.lost != nil && !stopped {
@@ -252,11 +261,40 @@ func (l *lanes) abandon(j *job, err error) {
 	j.out.close("", err)
 }
 
+// forward runs the forward of an action on the cores, from the step at which it begins, or on the
+// device but for the experts. If the device fails, the cores run it from its first op.
+func (c *lane) forward(act *sched.Action) (next int, err error) {
+	if c.sharing {
+		next, err := c.onDevice.device.Forward(c.lanes.ctx, c.set, &c.batch, c.next, act.Bound, &c.gate,
+			coresOf(c.runner, c.leader))
+		if err == nil {
+			return next, nil
+		}
+		c.leaveDevice(act, err)
+	}
+	return c.runner.Forward(c.leader, &c.batch, c.next, &c.gate)
+}
+
+// leaveDevice plans the forward of an action for the cores alone, after the device failed.
+func (c *lane) leaveDevice(act *sched.Action, err error) {
+	c.lanes.lose(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sharing, c.next = false, 0
+	planned := *act
+	if act.Kind == sched.Resume {
+		planned.Kind = sched.Prefill
+	}
+	c.plan(&planned)
+	c.runner.Cut(c.cuts[c.set])
+	c.gate.start(0)
+}
+
 // beginUpload tells the device that the cores begin or resume a forward. If the device runs decode
 // batches, it copies the keys and values of a prompt there while the cores compute it.
 func (c *lane) beginUpload() *offload.Upload {
 	d := c.onDevice.device
-	if d == nil {
+	if d == nil || c.sharing {
 		return nil
 	}
 	if !c.batch.Prefill || !c.sched.Lanes()[deviceLane].Serves(phase.Decode) {

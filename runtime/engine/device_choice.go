@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandwich/runtime/engine/forward"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
@@ -22,7 +23,8 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 		return nil, nil
 	}
 	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.Assembly(), Rows: r.Assembly().Rows(),
-		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding, Static: o.Static})
+		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding, Static: o.Static,
+		ExpertsOnCores: o.ExpertsOnCores})
 	if err == nil && (o.Phases == nil || o.Check) {
 		err = o.measure(ctx, r, on, positions)
 	}
@@ -67,6 +69,15 @@ func (o *DeviceOptions) refused(err error) error {
 	}
 	o.Device = nil
 	return nil
+}
+
+// coresOf returns what computes the parts of a forward on a device that it leaves to the cores, on
+// the activations in use.
+func coresOf(r *forward.Runner, l *pool.Leader) *offload.Cores {
+	return &offload.Cores{Buffers: r.Buffers(),
+		Run: func(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
+			return r.Forward(l, b, from, gate)
+		}}
 }
 
 // closeDevice frees the memory on a device; nil: there is none.
@@ -168,7 +179,7 @@ func (s *Sequence) measured(ctx context.Context, tokens []int32, p phase.Phase, 
 		return err
 	}
 	on.CoresWrite(&s.batch)
-	_, err := on.Forward(ctx, 0, &s.batch, 0, 0, nil)
+	_, err := on.Forward(ctx, 0, &s.batch, 0, 0, nil, coresOf(s.r, s.l))
 	return err
 }
 
@@ -205,7 +216,7 @@ func (a *Accelerator) runs(b *kvcache.Batch) bool {
 // Forward runs a batch on the device or on the cores, as its phase says.
 func (a *Accelerator) Forward(ctx context.Context, l *pool.Leader, b *kvcache.Batch) (onDevice bool, err error) {
 	if a.runs(b) {
-		_, err = a.on.Forward(ctx, 0, b, 0, 0, nil)
+		_, err = a.on.Forward(ctx, 0, b, 0, 0, nil, coresOf(a.r, l))
 		return true, err
 	}
 	a.on.CoresWrite(b)

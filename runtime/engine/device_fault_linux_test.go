@@ -76,19 +76,19 @@ func wantHeld(t *testing.T, before held) {
 	t.Errorf("held after the loss: %+v, before: %+v", now, before)
 }
 
-// losing runs requests on an engine whose device fails after a call of fail, which it makes after a
+// losing runs requests on an engine of options whose device fails after a call of fail, which it makes after a
 // number of forwards. It checks their tokens, that one warning and one count report the loss, and
 // that nothing is left when the engine is closed.
-func losing(t *testing.T, dev device.Device, phases []phase.Phase, want [][]int32, before held, forwards int64,
+func losing(t *testing.T, o Options, dev device.Device, phases []phase.Phase, want [][]int32, before held, forwards int64,
 	fail func()) {
 	t.Helper()
 	var warnings atomic.Int64
-	o := deviceOptions(t)
-	o.Accelerator = DeviceOptions{Device: dev, Name: "device", Phases: phases, Lost: func(err error) {
+	on := &o.Accelerator
+	on.Device, on.Name, on.Phases, on.Lost = dev, "device", phases, func(err error) {
 		if warnings.Add(1); !errors.Is(err, device.ErrLost) && !strings.Contains(err.Error(), "the device") {
 			t.Errorf("the warning is %v", err)
 		}
-	}}
+	}
 	var ended atomic.Int64
 	o.Observe = func(Forward) {
 		if ended.Add(1) == forwards {
@@ -146,7 +146,7 @@ func TestDeviceFaults(t *testing.T) {
 					}
 					return sim.None
 				}})
-				losing(t, dev, phases, want, before, 0, func() { armed.Store(true) })
+				losing(t, deviceOptions(t), dev, phases, want, before, 0, func() { armed.Store(true) })
 			})
 		}
 	}
@@ -165,7 +165,7 @@ func TestDeviceRefusesLater(t *testing.T) {
 			}
 			return nil
 		}})
-		losing(t, dev, []phase.Phase{phase.Prefill}, want, before, 0, func() { armed.Store(true) })
+		losing(t, deviceOptions(t), dev, []phase.Phase{phase.Prefill}, want, before, 0, func() { armed.Store(true) })
 	})
 	t.Run("memory", func(t *testing.T) {
 		const enough = 1 << 30
@@ -180,7 +180,7 @@ func TestDeviceRefusesLater(t *testing.T) {
 		}
 		before := countHeld(t)
 		dev := sim.New(sim.Config{MemoryBytes: used + 4096})
-		losing(t, dev, phase.All[:], want, before, 0, func() {})
+		losing(t, deviceOptions(t), dev, phase.All[:], want, before, 0, func() {})
 	})
 }
 
@@ -209,7 +209,7 @@ func TestDriverProcessKilled(t *testing.T) {
 	if dev.Info().Exact != device.AllExact {
 		t.Skipf("%s is not exact", id)
 	}
-	losing(t, dev, []phase.Phase{phase.Prefill}, want, before, 3, func() {
+	losing(t, deviceOptions(t), dev, []phase.Phase{phase.Prefill}, want, before, 3, func() {
 		if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}

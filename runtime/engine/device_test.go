@@ -24,7 +24,12 @@ import (
 // deviceOptions returns options for a small model under a plan that a device supports.
 func deviceOptions(t *testing.T) Options {
 	t.Helper()
-	o := tinyOptions(t)
+	return onDevice(t, tinyOptions(t))
+}
+
+// onDevice returns options with a plan that a device supports.
+func onDevice(t *testing.T, o Options) Options {
+	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {
 		t.Fatal(err)

@@ -131,9 +131,10 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	c.runner.UseTeams(c.watch.team())
 	c.runner.Use(c.base + c.set)
 	c.runner.Cut(c.cuts[c.set])
+	c.sharing = c.shares(f.Kind.Phase())
 	c.gate.upload = c.beginUpload()
 	c.gate.start(c.next)
-	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.gate)
+	next, err := c.forward(f)
 	if err != nil {
 		panic(err) // the scheduler made the batch and submit checked the tokens, so this is a bug
 	}

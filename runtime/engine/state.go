@@ -69,6 +69,9 @@ type DeviceOptions struct {
 	Device device.Device // nil: the cores alone; the engine closes it only when it is lost
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
+	// ExpertsOnCores leaves the routing and the products of experts of these forwards to the cores,
+	// so that forwards of both phases run one after the other.
+	ExpertsOnCores bool
 	// Rounding permits a device whose results differ by rounding from those of the cores. If it is
 	// lost, requests that have started fail with *api.LostDeviceError. It divides no
 	// prompts.
@@ -170,14 +173,16 @@ type job struct {
 // or on a device, in a goroutine of its own.
 type lane struct {
 	*Engine
-	device  *offload.Runner // nil: the lane runs on the cores
-	batch   kvcache.Batch   // of the forward in flight
-	set     int             // of activations of that forward
-	base    int             // of the sets on the cores that are the lane's own
-	onCores bool            // the logits of the last forward of the device's lane are on the cores
-	again   bool            // the lane has no sets of its own: a resumed forward starts again
-	gate    forwardGate     // of the forward in flight
-	costs   *cost.Table     // of ops, measured in this process
+	device  *offload.Runner   // nil: the lane runs on the cores
+	batch   kvcache.Batch     // of the forward in flight
+	set     int               // of activations of that forward
+	base    int               // of the sets on the cores that are the lane's own
+	shared  [phase.Count]bool // on the cores: phases whose forwards run on the device but for the experts
+	sharing bool              // the last forward was one of them
+	onCores bool              // the logits of the last forward of the device's lane are on the cores
+	again   bool              // the lane has no sets of its own: a resumed forward starts again
+	gate    forwardGate       // of the forward in flight
+	costs   *cost.Table       // of ops, measured in this process
 	cuts    [sched.Sets][]uint16
 	margin  margin
 	upload  [sched.Sets]*offload.Upload // of halted forwards and the one in flight, to the device
@@ -288,13 +293,16 @@ func (e *Engine) prefillCosts() *cost.Table {
 
 // finite reports whether the numbers of LogitRows[i] of the last forward of the lane are finite.
 func (c *lane) finite(i int) bool {
-	return c.device != nil || c.runner.Sound(i) // the device's Forward has checked them
+	return c.device != nil || c.sharing || c.runner.Sound(i) // the device's Forward has checked them
 }
 
 // logits returns the logits of LogitRows[i] of the last forward of the lane.
 func (c *lane) logits(i int) []float32 {
-	if c.device != nil && !c.onCores {
+	switch {
+	case c.device != nil && !c.onCores:
 		return c.device.Logits(i)
+	case c.sharing:
+		return c.onDevice.device.Logits(i)
 	}
 	return c.runner.Logits(i)
 }

@@ -149,6 +149,9 @@ func (b *Buffers) Bytes() (total int) {
 	return total
 }
 
+// Rows returns an activation of the first rank.
+func (b *Buffers) Rows(buf model.Buf) tp.Rows { return b.ranks[0].Rows(buf) }
+
 // Memory returns the buffer of a rank.
 func (b *Buffers) Memory(rank int) *mem.Buffer { return b.memory[rank] }
 

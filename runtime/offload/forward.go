@@ -28,12 +28,19 @@ const (
 // Keys and values of a segment are in the cores' cache when the gate is asked about it. An error
 // means that the forward must be computed again on the cores from its first op; it wraps
 // device.ErrLost if the device cannot be used any more, or ErrResult.
+//
+// cores computes the ops that the device does not; it is nil for a Runner without ExpertsOnCores.
+// The ops of the cores are not divided, and the gate is asked after each.
 func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from int, bound time.Duration,
-	gate exec.Gate) (next int, err error) {
+	gate exec.Gate, cores *Cores) (next int, err error) {
+	if r.onCores != nil && cores == nil {
+		return from, errors.New("a forward on a device with experts on the cores needs the cores")
+	}
 	if b.Rows() == 0 || b.Rows() > r.rows {
 		return from, fmt.Errorf("a forward of %d rows on a device; it has room for %d", b.Rows(), r.rows)
 	}
-	f := forward{Runner: r, set: r.sets[set], batch: b, bound: bound, gate: gate, next: from, end: r.endOf(b)}
+	f := forward{Runner: r, set: r.sets[set], batch: b, bound: bound, gate: gate, cores: cores, next: from,
+		end: r.endOf(b)}
 	if from > 0 {
 		err = f.resume(ctx)
 	} else {
@@ -63,6 +70,7 @@ type forward struct {
 	batch *kvcache.Batch
 	bound time.Duration
 	gate  exec.Gate
+	cores *Cores
 	next  int // first op that is not complete
 	end   int
 
@@ -191,7 +199,14 @@ func (f *forward) staleBlocks(stale []staleBlock) []stagedBlock {
 func (f *forward) run(ctx context.Context) error {
 	submitted := f.next
 	for {
-		for !f.halted && submitted < f.end && len(f.flying) < inFlight {
+		if f.onCores.Has(submitted) && len(f.flying) == 0 && !f.halted {
+			if err := f.runOnCores(f.onCores.Next(submitted)); err != nil {
+				return err
+			}
+			submitted = f.next
+			continue
+		}
+		for !f.halted && submitted < f.end && len(f.flying) < inFlight && !f.onCores.Has(submitted) {
 			to := f.segmentEnd(submitted)
 			ready, err := f.canRead(submitted, to)
 			if err == nil && ready {
@@ -239,6 +254,9 @@ func (f *forward) canRead(from, to int) (ready bool, err error) {
 // prediction, at least one.
 func (f *forward) segmentEnd(from int) int {
 	end := min(from+unboundedOps, f.end)
+	if p := f.onCores.Next(from); p != nil {
+		end = min(end, p.From)
+	}
 	if f.byLayer {
 		for op := from; op < end; op++ {
 			if f.model.Ops[op].Kind == model.OpRotate {
@@ -267,8 +285,17 @@ func (f *forward) submit(from, to int) error {
 			c.steps = append(c.steps, in)
 		}
 	}
+	if p := f.onCores.Before(from); p != nil {
+		if err := f.set.border.Put(p, f.model, f.cores.Buffers, f.batch.Rows()); err != nil {
+			return err
+		}
+		c.steps = append(c.steps, f.set.border.FromStage(p, &f.set.acts, f.batch.Rows())...)
+	}
 	for i := from; i < to; i++ {
 		c.op(i)
+	}
+	if p := f.onCores.Next(to); p != nil && p.From == to {
+		c.steps = append(c.steps, f.set.border.ToStage(p, &f.set.acts, f.batch.Rows())...)
 	}
 	c.steps = append(c.steps, f.blocks.copies(between(f.set.staged, from, to), f.set.stage, true)...)
 	marked, number := f.marks.step(&f.set.mark)
@@ -366,30 +393,4 @@ func (f *forward) finish() error {
 		}
 	}
 	return f.checkKV()
-}
-
-// checkKV returns ErrResult if the last row of a segment has keys or values that are not finite.
-func (f *forward) checkKV() error {
-	for i := range f.set.in.stores {
-		for _, g := range f.set.in.stores[i].list {
-			for layer, store := range f.layers.Of {
-				if store != i || !f.layers.Keeps(layer) {
-					continue
-				}
-				if at := (g.Pos + g.N - 1) % kvcache.BlockTokens; !f.assembly.KV.Finite(layer, g.Block, at) {
-					return fmt.Errorf("%w: layer %d has keys or values that are not finite", ErrResult, layer)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func finite(x []float32) bool {
-	for _, v := range x {
-		if v-v != 0 {
-			return false
-		}
-	}
-	return true
 }

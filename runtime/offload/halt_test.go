@@ -33,7 +33,7 @@ func TestHaltsInterleaved(t *testing.T) {
 				if next[i] == ops {
 					continue
 				}
-				at, err := g.runner.Forward(t.Context(), i, &g.batch, next[i], time.Nanosecond, always{})
+				at, err := g.runner.Forward(t.Context(), i, &g.batch, next[i], time.Nanosecond, always{}, nil)
 				if err != nil || at <= next[i] || at > next[i]+inFlight && at < ops {
 					t.Fatalf("set %d: from op %d to %d: %v", i, next[i], at, err)
 				}

@@ -2,13 +2,47 @@ package offload
 
 import (
 	"fmt"
+	"math"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/kernels"
 	"sandwich/runtime/device"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 )
+
+// description is a comparable description of a kernel, such as kernels.GEMM.
+type description interface {
+	Kernel() (*devgen.Kernel, error)
+}
+
+// The kernels without properties.
+type (
+	addRows    struct{}
+	gatherRows struct{}
+)
+
+func (addRows) Kernel() (*devgen.Kernel, error)    { return kernels.AddRows() }
+func (gatherRows) Kernel() (*devgen.Kernel, error) { return kernels.GatherRows() }
+
+// quantization describes the kernel that quantizes rows for a path.
+func quantization(path microkernel.Compute) description { return kernels.Norm{Path: path} }
+
+// bindings and pushes are the arguments of a launch by the names that the kernel gives them. A
+// kernel need not have all of them.
+type (
+	bindings map[string]device.Slice
+	pushes   map[string]any // int or float32
+)
+
+// word returns the bits of a push word.
+func word(x any) uint32 {
+	if f, ok := x.(float32); ok {
+		return math.Float32bits(f)
+	}
+	return uint32(x.(int))
+}
 
 // recorder collects the steps of a segment of a forward.
 type recorder struct {
@@ -166,6 +200,10 @@ func (c *recorder) attention(op *model.Op) {
 	if k.Softcap {
 		push["factor"] = float32(2 * float64(op.Attn.Scale) / float64(op.Attn.Softcap))
 	}
-	c.launch(k, k.Grid(s.longest, group, op.Heads.KV, s.sequences.n), bindings{"q": c.set.acts[model.BufQ],
-		"out": c.set.acts[model.BufAtt], "kv": kv, "tables": in.at(s.tables), "sequences": in.at(s.sequences)}, push)
+	buffers := bindings{"q": c.set.acts[model.BufQ], "out": c.set.acts[model.BufAtt], "kv": kv,
+		"tables": in.at(s.tables), "sequences": in.at(s.sequences)}
+	if op.Sinks != nil {
+		buffers["sinks"] = c.mem.vectors[op.Sinks]
+	}
+	c.launch(k, k.Grid(s.longest, group, op.Heads.KV, s.sequences.n), buffers, push)
 }

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"sandwich/runtime/device"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
@@ -21,27 +20,33 @@ type memory struct {
 	bytes   uint64
 }
 
-// load copies the weights and vectors of a model to the device and allocates the KV cache.
-func load(dev device.Device, a *exec.Assembly) (*memory, error) {
-	m := &memory{dev: dev, vectors: map[*model.Vector]device.Slice{}}
-	if err := m.load(a); err != nil {
+// load copies the weights and vectors that the device needs to it and allocates the KV cache.
+func (r *Runner) load() (*memory, error) {
+	m := &memory{dev: r.dev, vectors: map[*model.Vector]device.Slice{}}
+	if err := m.load(r); err != nil {
 		return nil, errors.Join(err, m.free())
 	}
 	return m, nil
 }
 
-func (m *memory) load(a *exec.Assembly) (err error) {
-	for i := range a.Model.Weights {
+func (m *memory) load(r *Runner) (err error) {
+	a := r.assembly
+	m.weights = make([]device.Slice, len(a.Model.Weights))
+	for i := range m.weights {
+		if !r.multipliesBy(i) {
+			continue
+		}
 		p := a.Weights.At(0, i)
-		s, err := m.upload(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes()))
-		if err != nil {
+		if m.weights[i], err = m.upload(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes())); err != nil {
 			return err
 		}
-		m.weights = append(m.weights, s)
 	}
 	for i := range a.Model.Ops {
 		op := &a.Model.Ops[i]
-		for _, v := range append([]*model.Vector{op.Norm, op.Post, op.QNorm, op.KNorm}, op.Bias...) {
+		if r.onCores.Has(i) {
+			continue
+		}
+		for _, v := range append([]*model.Vector{op.Norm, op.Post, op.QNorm, op.KNorm, op.Sinks}, op.Bias...) {
 			if err := m.vector(v); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,16 @@ func testConfig(arch string, q8 bool) (model.Config, gguf.Type) {
 	if arch == "gemma3" {
 		c.Windows = model.Windows{Size: 40, Base: 10000, Period: 6}
 		c.Dims.Layers = 6
+	}
+	switch arch {
+	case "qwen3moe", "qwen2moe", "gpt-oss":
+		c.Experts = model.Experts{Count: 5, Used: 2, FFN: 96}
+	}
+	switch arch {
+	case "qwen2moe":
+		c.Experts.Shared = 64
+	case "gpt-oss":
+		c.Windows = model.Windows{Size: 40, Base: 10000, Period: 2}
 	}
 	if q8 {
 		return c, gguf.Q8_0
@@ -112,6 +123,7 @@ func openWith(t *testing.T, f *gguf.File, plan *plans.Plan, o Options) *rig {
 	}
 	if o.Device != nil {
 		o.Assembly, o.LogitRows, o.Sets, o.Context = a, testRows, 2, 512
+		o.ExpertsOnCores = a.Model.Experts.Count > 0
 		if g.runner, err = Open(o); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +191,7 @@ func (g *rig) onDevice() error {
 		gate, bound = always{}, time.Nanosecond
 	}
 	for next, ops := 0, len(g.a.Model.Ops); next < ops; {
-		at, err := g.runner.Forward(g.t.Context(), 0, &g.batch, next, bound, gate)
+		at, err := g.runner.Forward(g.t.Context(), 0, &g.batch, next, bound, gate, g.cores())
 		if err != nil {
 			return err
 		}
@@ -189,6 +201,14 @@ func (g *rig) onDevice() error {
 		next = at
 	}
 	return nil
+}
+
+// cores returns what runs the experts of the model.
+func (g *rig) cores() *Cores {
+	return &Cores{Buffers: g.a.Buffers, Run: func(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
+		g.a.Workers.Pool.Lead(func(l *pool.Leader) { next, err = g.prefill.Run(l, b, from, gate) })
+		return next, err
+	}}
 }
 
 func (g *rig) onCores() (logits [][]float32) {
@@ -236,7 +256,8 @@ func TestBitEqual(t *testing.T) {
 		arch    string
 		q8      bool
 		compute string
-	}{{"llama", true, "int8"}, {"qwen3", true, "f32"}, {"qwen2", false, "int8-256"}, {"gemma3", true, "int8"}} {
+	}{{"llama", true, "int8"}, {"qwen3", true, "f32"}, {"qwen2", false, "int8-256"}, {"gemma3", true, "int8"},
+		{"qwen3moe", true, "int8"}, {"gpt-oss", true, "f32"}, {"qwen2moe", true, "int8"}} {
 		t.Run(c.arch+"/"+c.compute, func(t *testing.T) {
 			f := testFile(t, c.arch, c.q8)
 			plan := testPlan(t, f, c.compute)
@@ -320,7 +341,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := open(t, file, testPlan(t, file, "int8"), nil)
-	if err := check(e.a); !errors.Is(err, ErrUnsupported) {
+	if err := check(e.a, nil); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "layer 0: experts") {
 		t.Errorf("experts: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ package offload
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"sandwich/microkernel"
@@ -25,6 +26,7 @@ import (
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload/handover"
 	"sandwich/runtime/offload/variants"
 )
 
@@ -50,6 +52,8 @@ type Runner struct {
 	angleWidth int
 	strides    [model.NumBufs]int // words of a row
 	rows       int                // most rows of a forward
+	onCores    handover.Parts     // ops that the cores compute
+	borders    *handover.Layout   // activations at the borders of onCores
 
 	times  *predictor
 	logits []float32 // of the last forward that ended
@@ -70,13 +74,20 @@ type Options struct {
 	// Prepared is called from another goroutine when a kernel of Prepare is ready, or with the
 	// reason why it cannot be used. It may be nil.
 	Prepared func(kernel string, err error)
+	// ExpertsOnCores leaves the routing and the products of experts to the cores. Forwards then
+	// need Cores.
+	ExpertsOnCores bool
 }
 
 // Open copies the weights to the device, compiles the kernels of a prefill and allocates
 // activations. Errors wrap ErrUnsupported if the device cannot run the model, device.ErrMemory if
 // it has too little memory, or device.ErrLost. The caller keeps the device.
 func Open(o Options) (*Runner, error) {
-	if err := check(o.Assembly); err != nil {
+	parts, err := o.partsOf()
+	if err != nil {
+		return nil, err
+	}
+	if err := check(o.Assembly, parts); err != nil {
 		return nil, err
 	}
 	if i := o.Device.Info(); i.Exact != device.AllExact && !o.Rounding {
@@ -85,7 +96,7 @@ func Open(o Options) (*Runner, error) {
 	a := o.Assembly
 	r := &Runner{dev: o.Device, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
 		programs: programs{dev: o.Device, rounding: o.Rounding, list: map[description]device.Program{}}, rows: o.Rows,
-		ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
+		onCores: parts, ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
 	if o.Static {
 		r.static = variants.New[staticProduct](variants.Options{Device: o.Device, Ended: o.Prepared})
 	}
@@ -96,8 +107,11 @@ func Open(o Options) (*Runner, error) {
 		r.angleWidth = max(r.angleWidth, rope.Dim)
 	}
 	for i := range r.strides {
-		r.strides[i] = (a.Model.Width(model.Buf(i)) + 3) / 4 * 4
+		if r.uses(model.Buf(i)) {
+			r.strides[i] = (a.Model.Width(model.Buf(i)) + 3) / 4 * 4
+		}
 	}
+	r.borders = handover.NewLayout(parts, &r.strides, r.rows)
 	info, need := o.Device.Info(), r.needs(o)
 	if info.FreeBytes > 0 && info.FreeBytes < need.weights+need.kv+need.activations {
 		return nil, need.refusal(info)
@@ -115,7 +129,7 @@ func (r *Runner) open(o Options) (err error) {
 	if err := r.checkAlignment(); err != nil {
 		return err
 	}
-	if r.mem, err = load(r.dev, r.assembly); err != nil {
+	if r.mem, err = r.load(); err != nil {
 		return err
 	}
 	r.blocks = &blockCopier{dev: r.dev, model: r.model, layers: r.layers, kv: r.kv, onDevice: r.mem.kv}
@@ -136,13 +150,46 @@ func (r *Runner) open(o Options) (err error) {
 	return r.compile()
 }
 
+// uses reports whether the device needs an activation.
+func (r *Runner) uses(buf model.Buf) bool {
+	switch buf {
+	case model.BufX, model.BufH, model.BufY:
+		return true
+	}
+	for i := range r.model.Ops {
+		op := &r.model.Ops[i]
+		if r.onCores.Has(i) {
+			continue
+		}
+		if slices.Contains(op.Outs, buf) || op.Kind == model.OpAttention && buf == model.BufAtt {
+			return true
+		}
+	}
+	return false
+}
+
+// multipliesBy reports whether the device multiplies by a weight.
+func (r *Runner) multipliesBy(weight int) bool {
+	for i := range r.model.Ops {
+		if slices.Contains(r.model.Ops[i].W, weight) {
+			return !r.onCores.Has(i)
+		}
+	}
+	return false
+}
+
 // needs returns the memory that a Runner will take, without programs and the inputs of forwards.
 func (r *Runner) needs(o Options) (n needs) {
-	n.weights, n.kv = uint64(r.assembly.Weights.Bytes()), uint64(r.assembly.KV.Bytes())
+	for i := range r.model.Weights {
+		if r.multipliesBy(i) {
+			n.weights += uint64(r.assembly.Weights.At(0, i).Layout.Bytes())
+		}
+	}
+	n.kv = uint64(r.assembly.KV.Bytes())
 	for i, stride := range r.strides {
 		n.activations += uint64(4 * stride * r.bufferRows(model.Buf(i), o.LogitRows))
 	}
-	n.activations = (n.activations + uint64(4*r.rows*r.quantizedWords())) * uint64(o.Sets)
+	n.activations = (n.activations + uint64(4*r.rows*r.quantizedWords()) + r.borders.Bytes) * uint64(o.Sets)
 	return n
 }
 
@@ -162,6 +209,9 @@ func (r *Runner) checkAlignment() error {
 // compile compiles the kernels of a full prefill, so that no request waits for it.
 func (r *Runner) compile() error {
 	for i := range r.model.Ops {
+		if r.onCores.Has(i) {
+			continue
+		}
 		for _, rows := range []int{1, r.rows} {
 			for _, d := range r.kernelsOf(&r.model.Ops[i], rows) {
 				if _, err := r.programs.of(d); err != nil {
@@ -227,7 +277,8 @@ func rotation(op *model.Op) kernels.Rotate {
 }
 
 func attentionOf(op *model.Op) kernels.Attention {
-	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0}
+	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0,
+		Sinks: op.Sinks != nil}
 }
 
 // CoresWrite notes that the cores write the keys and values of a batch, which the device then does

@@ -161,6 +161,7 @@ func (c *contents) attention(k kernels.Attention) [3]int {
 	c.halves("kv", 2*4*head)
 	c.words("tables", 1, 0)
 	c.words("sequences", 0, sampleRows, samplePos, 0)
+	c.floats("sinks", sampleHeads)
 	c.push = pushes{"q_stride": sampleHeads * k.HeadDim, "out_stride": sampleHeads * k.HeadDim, "group": sampleHeads,
 		"head_words": head, "block_words": head, "scale": float32(0.3), "window": kvcache.BlockTokens / 2,
 		"factor": float32(0.02), "cap": float32(30)}

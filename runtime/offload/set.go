@@ -6,6 +6,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/runtime/device"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload/handover"
 )
 
 // set is the activations of a forward, which stay on the device while it is halted.
@@ -17,6 +18,7 @@ type set struct {
 	inputs    []device.Copy // from inbox, in the first segment
 	stage     device.Slice  // new keys and values, copied by segments; host-visible
 	mark      mark          // of segments
+	border    handover.Stage
 	staged    []stagedBlock
 }
 
@@ -43,6 +45,9 @@ func (r *Runner) allocate(s *set, logitRows int) (err error) {
 			return err
 		}
 	}
+	if s.border, err = handover.NewStage(r.dev, r.borders); err != nil {
+		return err
+	}
 	return r.marks.allocate(&s.mark)
 }
 
@@ -57,7 +62,7 @@ func (r *Runner) bufferRows(b model.Buf, logitRows int) int {
 // quantizedWords returns the words of the longest row of quantized activations.
 func (r *Runner) quantizedWords() (most int) {
 	for i := range r.model.Weights {
-		if p := r.assembly.Weights.At(0, i); p.Compute != microkernel.ComputeF32 {
+		if p := r.assembly.Weights.At(0, i); p.Compute != microkernel.ComputeF32 && r.multipliesBy(i) {
 			most = max(most, microkernel.ActQ8RowBytes(p.Layout.K)/4)
 		}
 	}
@@ -71,5 +76,5 @@ func (s *set) free() (err error) {
 			err = errors.Join(err, b.Buffer.Free())
 		}
 	}
-	return err
+	return errors.Join(err, s.border.Free())
 }

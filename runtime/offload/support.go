@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload/handover"
 )
 
 // ErrUnsupported says that a model or a plan cannot run on a device.
@@ -18,9 +19,9 @@ func unsupported(format string, args ...any) error {
 	return fmt.Errorf("%s %w", fmt.Sprintf(format, args...), ErrUnsupported)
 }
 
-// check returns why a model under a plan cannot run on a device, or nil. The error wraps
-// ErrUnsupported.
-func check(a *exec.Assembly) error {
+// check returns why a model under a plan cannot run on a device, but for the parts that the cores
+// compute, or nil. The error wraps ErrUnsupported.
+func check(a *exec.Assembly, onCores handover.Parts) error {
 	if err := checkPlan(a.Plan); err != nil {
 		return err
 	}
@@ -31,11 +32,26 @@ func check(a *exec.Assembly) error {
 		return unsupported("tensor parallelism of %d ranks", a.Weights.Ranks())
 	}
 	for i := range a.Model.Ops {
+		if onCores.Has(i) {
+			continue
+		}
 		if feature := unsupportedFeature(a, &a.Model.Ops[i]); feature != "" {
 			return unsupported("layer %d: %s", a.Model.Ops[i].Layer, feature)
 		}
 	}
 	return nil
+}
+
+// partsOf returns the ops that the cores compute in forwards on a device.
+func (o *Options) partsOf() (handover.Parts, error) {
+	if !o.ExpertsOnCores {
+		return nil, nil
+	}
+	list := handover.Experts(o.Assembly.Model)
+	if list == nil {
+		return nil, errors.New("the model has no experts that the cores could compute")
+	}
+	return list, nil
 }
 
 func checkPlan(p *plans.Plan) error {
@@ -73,14 +89,14 @@ func unsupportedFeature(a *exec.Assembly, op *model.Op) string {
 		}
 	case model.OpAttention:
 		switch {
-		case op.Sinks != nil:
-			return "attention sinks"
 		case op.Attn.Bidirectional:
 			return "bidirectional attention"
 		case op.Attn.Store != "":
 			return "a KV store " + op.Attn.Store
 		}
 	case model.OpGather:
+	case model.OpRoute, model.OpDispatch, model.OpExperts, model.OpCombine:
+		return "experts; the cores can compute them (ops: [dense])"
 	default:
 		return "op " + op.Kind.String()
 	}

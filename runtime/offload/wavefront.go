@@ -2,6 +2,7 @@ package offload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,6 +62,9 @@ func SplitBatch(b *kvcache.Batch, m int) (c Chunk) {
 // be nil, is called from other goroutines when Ready may have changed. The Runner must run no other
 // forward until End.
 func (r *Runner) StartWavefront(ctx context.Context, set int, chunks []Chunk, changed func()) (*Wavefront, error) {
+	if r.onCores != nil {
+		return nil, errors.New("a device with experts on the cores does not divide prompts")
+	}
 	w := &Wavefront{runner: r, chunks: chunks, onDevice: newProgress(changed), onCores: newProgress(nil),
 		ended: make(chan struct{})}
 	w.gate.Wavefront = w

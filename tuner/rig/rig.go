@@ -97,7 +97,7 @@ type Arm struct {
 
 // compiled is one compiled arm.
 type compiled struct {
-	executor *exec.Executor  // nil on a device
+	executor *exec.Executor  // nil on a device that runs all ops
 	device   *offload.Runner // nil on the workers
 	workers  []int           // indices in the pool
 	unpinned bool
@@ -123,15 +123,16 @@ func (r *Rig) Sample(ctx context.Context, l *pool.Leader, arm Arm, x Test, end t
 
 // compile builds the executor of an arm.
 func (r *Rig) compile(arm Arm) (a *compiled, err error) {
+	a = &compiled{unpinned: arm.Unpinned}
 	if arm.Device != nil {
-		on, err := r.offload(arm.Device)
-		return &compiled{device: on}, err
+		if a.device, err = r.offload(arm.Device); err != nil || !r.expertsOnCores() {
+			return a, err
+		}
 	}
 	on := r.model.Workers
 	if arm.Unpinned {
 		on = r.free
 	}
-	a = &compiled{unpinned: arm.Unpinned}
 	if a.workers, err = on.On(arm.Phase.PUs.Slice()); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,8 @@ func (r *Rig) compile(arm Arm) (a *compiled, err error) {
 func (r *Rig) offload(d device.Device) (*offload.Runner, error) {
 	if r.onDevice == nil {
 		on, err := offload.Open(offload.Options{Device: d, Assembly: r.model, Rows: r.model.Rows(),
-			LogitRows: r.size.Batch, Sets: 1, Context: r.model.Blocks * kvcache.BlockTokens})
+			LogitRows: r.size.Batch, Sets: 1, Context: r.model.Blocks * kvcache.BlockTokens,
+			ExpertsOnCores: r.expertsOnCores()})
 		if err != nil {
 			return nil, err
 		}
@@ -155,6 +157,9 @@ func (r *Rig) offload(d device.Device) (*offload.Runner, error) {
 	return r.onDevice, nil
 }
 
+// expertsOnCores reports whether arms on a device leave the experts of the model to the workers.
+func (r *Rig) expertsOnCores() bool { return r.model.Model.Experts.Count > 0 }
+
 // sample runs a batch times times and returns the seconds of one forward.
 func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kvcache.Batch, times int, end time.Time,
 ) (float64, error) {
@@ -164,14 +169,20 @@ func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kv
 	if !time.Now().Before(end) {
 		return 0, run.ErrNoTime
 	}
-	if a.device != nil {
-		return r.sampleOnDevice(ctx, a, batch, times, end)
+	if a.device != nil && a.executor == nil {
+		return r.sampleOnDevice(ctx, a, batch, times, end, nil)
 	}
 	var team exec.Team = l
 	if a.unpinned {
 		team = r.free.Pool
 	} else if _, err := l.SetActive(a.workers); err != nil {
 		return 0, err
+	}
+	if a.device != nil {
+		return r.sampleOnDevice(ctx, a, batch, times, end, &offload.Cores{Buffers: r.model.Buffers,
+			Run: func(b *kvcache.Batch, from int, gate exec.Gate) (int, error) {
+				return a.executor.Run(team, b, from, gate)
+			}})
 	}
 	began := time.Now()
 	for range times {
@@ -186,12 +197,12 @@ func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kv
 	return time.Since(began).Seconds() / float64(times), nil
 }
 
-// sampleOnDevice is sample for an arm on the device.
+// sampleOnDevice is sample for an arm on the device. cores computes the experts.
 func (r *Rig) sampleOnDevice(ctx context.Context, a *compiled, batch *kvcache.Batch, times int, end time.Time,
-) (float64, error) {
+	cores *offload.Cores) (float64, error) {
 	began := time.Now()
 	for range times {
-		next, err := a.device.Forward(ctx, 0, batch, 0, 0, deadline(end))
+		next, err := a.device.Forward(ctx, 0, batch, 0, 0, deadline(end), cores)
 		if err != nil {
 			return 0, err
 		}

@@ -23,6 +23,7 @@ type Attention struct {
 	Rows    int // rows of a workgroup, a row being one query head of one token: 1 to 16
 	Window  bool
 	Softcap bool
+	Sinks   bool
 }
 
 const (
@@ -48,6 +49,9 @@ func (o Attention) Kernel() (*devgen.Kernel, error) {
 	if o.Softcap {
 		name += "_softcap"
 	}
+	if o.Sinks {
+		name += "_sinks"
+	}
 	a := attention{Builder: devgen.NewBuilder(name, attentionSize), Attention: o}
 	a.declare()
 	a.locate()
@@ -63,6 +67,7 @@ type attention struct {
 	*devgen.Builder
 	Attention
 	q, out, kv, tables, sequences devgen.Buffer
+	sinks                         devgen.Buffer // with Sinks
 	qStride, outStride, group     devgen.Value
 	headWords, blockWords         devgen.Value
 	scale, window, factor, cap    devgen.Value
@@ -88,6 +93,9 @@ func (a *attention) declare() {
 	a.q, a.out = a.Binding("q", devgen.Read), a.Binding("out", devgen.Write)
 	a.kv, a.tables = a.Binding("kv", devgen.Read), a.Binding("tables", devgen.Read)
 	a.sequences = a.Binding("sequences", devgen.Read)
+	if a.Sinks {
+		a.sinks = a.Binding("sinks", devgen.Read)
+	}
 	a.qStride, a.outStride = a.Push("q_stride", devgen.U32), a.Push("out_stride", devgen.U32)
 	a.group = a.Push("group", devgen.U32)
 	a.headWords, a.blockWords = a.Push("head_words", devgen.U32), a.Push("block_words", devgen.U32)
@@ -141,6 +149,12 @@ func (a *attention) locate() {
 		})
 	}
 	a.m, a.s = a.Var(a.Float(a.U(arith.NegInfBits))), a.Var(a.F(0))
+	if a.Sinks { // the running maximum and sum begin with the sink
+		a.ofRow(a.heads, func(head devgen.Value) {
+			a.Set(a.m, a.LoadF(a.sinks, head))
+			a.Set(a.s, a.F(1))
+		})
+	}
 	for range a.Rows {
 		out := make([]devgen.Var, ceil(a.HeadDim, attentionSize))
 		for j := range out {

@@ -148,6 +148,7 @@ func TestAttention(t *testing.T) {
 	for i, o := range []Attention{
 		{HeadDim: 64, Rows: 4}, {HeadDim: 40, Rows: 3}, {HeadDim: 128, Rows: 8}, {HeadDim: 80, Rows: 1, Softcap: true},
 		{HeadDim: 16, Rows: 4, Window: true}, {HeadDim: 24, Rows: 5, Window: true, Softcap: true},
+		{HeadDim: 32, Rows: 4, Sinks: true}, {HeadDim: 16, Rows: 5, Window: true, Sinks: true},
 	} {
 		t.Run(fmt.Sprint(o), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(6, uint64(i)))
@@ -183,6 +184,8 @@ func testAttention(t *testing.T, r *rand.Rand, o Attention, pos, tokens int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sinks := randomFloats(r, kvHeads*group)
+	floats(sinks)[1], floats(sinks)[2] = 30, float32(math.Inf(-1)) // above all scores, and none
 	table := make([]int32, len(c.numbers))
 	for i, n := range c.numbers {
 		table[i] = int32(n)
@@ -190,14 +193,21 @@ func testAttention(t *testing.T, r *rand.Rand, o Attention, pos, tokens int) {
 	for head := range kvHeads {
 		kb, _ := c.at(c.memory, 0, head)
 		at := head * group * dim
-		a.Run(&microkernel.AttentionJob{Q: &floats(q)[row0*qRow+at], QStride: qRow, Out: &floats(want)[row0*outRow+at],
+		job := microkernel.AttentionJob{Q: &floats(q)[row0*qRow+at], QStride: qRow, Out: &floats(want)[row0*outRow+at],
 			OutStride: outRow, Tokens: tokens, Group: group, Pos: pos, KV: kb, Pitch: c.blockBytes, Table: &table[0],
-			Scale: scale, Window: window, Softcap: softcap}, nil)
+			Scale: scale, Window: window, Softcap: softcap}
+		if o.Sinks {
+			job.Sinks = &floats(sinks)[head*group]
+		}
+		a.Run(&job, nil)
 	}
 	kernel, err := o.Kernel()
 	d := call{kernel: build(t, kernel, err), grid: o.Grid(tokens+1, group, kvHeads, 1),
 		buffers: [][]byte{q, out, c.memory, c.table(), wordsOf(row0, tokens, pos, c.firstInList)},
 		push:    pushed(qRow, outRow, group, c.headBytes/4, c.blockBytes/4, scale)}
+	if o.Sinks {
+		d.buffers = append(d.buffers, sinks)
+	}
 	if o.Window {
 		d.push = append(d.push, uint32(window))
 	}

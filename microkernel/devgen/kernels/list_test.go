@@ -32,6 +32,7 @@ func allKernels(t *testing.T) (list []*devgen.Kernel) {
 	add(Rotate{HeadDim: 40, Rotated: 24}.Kernel())
 	add(Attention{HeadDim: 128, Rows: 8}.Kernel())
 	add(Attention{HeadDim: 40, Rows: 1, Window: true, Softcap: true}.Kernel())
+	add(Attention{HeadDim: 64, Rows: 8, Window: true, Sinks: true}.Kernel())
 	add(AddRows())
 	add(GatherRows())
 	add(Copy())

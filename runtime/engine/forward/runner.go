@@ -151,6 +151,9 @@ func (r *Runner) HaltsAfter(i int) bool { return r.phases[0].executor.HaltsAfter
 // Use selects the set of activations of the following forwards: set 0, or any set after Reserve.
 func (r *Runner) Use(set int) { r.use = set }
 
+// Buffers returns the activations of the following forwards.
+func (r *Runner) Buffers() *exec.Buffers { return r.sets[r.use] }
+
 // Span returns when the last worker began the first op of the last Forward, and when its last op
 // ended. The time between the end of one forward and the begin of the next is the pause of a hot
 // switch.

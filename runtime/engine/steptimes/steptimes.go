@@ -9,7 +9,6 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/speculate"
-	"sandwich/topotree"
 )
 
 // Context lengths of the estimates, in positions before the rows.
@@ -36,7 +35,7 @@ func Estimate(m *model.Model, plan *plans.Plan, p *profiles.Profile, rows int) (
 	var ceilings map[string]roofline.Ceiling
 	if p != nil {
 		// An error leaves a nil map: times then follow from the unknown rates.
-		ceilings, _ = roofline.NewMachine(p).CoreCeilings(topotree.NewCPUSet(plan.Decode.PUs...), plan.Widest(),
+		ceilings, _ = roofline.NewMachine(p).CoreCeilings(plan.Decode.PUs, plan.Widest(),
 			plan.Arithmetics())
 	}
 	curves := []speculate.Curve{{Positions: short}, {Positions: long}}

@@ -144,7 +144,7 @@ func (t *TwoPlans) offload(ctx context.Context, id string, a *exec.Assembly, log
 		return nil
 	}
 	r, err := offload.Open(offload.Options{Device: d, Assembly: a, Rows: a.Rows(), LogitRows: logitRows, Sets: 1,
-		Context: a.Blocks * kvcache.BlockTokens})
+		Context: a.Blocks * kvcache.BlockTokens, ExpertsOnCores: a.Model.Experts.Count > 0})
 	if err == nil {
 		t.onDevice[a] = r
 	}
@@ -154,7 +154,10 @@ func (t *TwoPlans) offload(ctx context.Context, id string, a *exec.Assembly, log
 // forward runs a batch on the device or on the cores, as the plan says.
 func (s *onePlan) forward(ctx context.Context, l *pool.Leader, p phase.Phase, b *kvcache.Batch) (err error) {
 	if s.placed[p] {
-		_, err = s.onDevice.Forward(ctx, 0, b, 0, 0, nil)
+		_, err = s.onDevice.Forward(ctx, 0, b, 0, 0, nil, &offload.Cores{Buffers: s.on.Buffers,
+			Run: func(b *kvcache.Batch, from int, gate exec.Gate) (int, error) {
+				return s.phases[p].Run(l, b, from, gate)
+			}})
 		return err
 	}
 	if s.onDevice != nil {

@@ -1,0 +1,85 @@
+package handover
+
+import (
+	"slices"
+
+	"sandwich/runtime/model"
+)
+
+// Part is the consecutive ops [From, To) that the cores compute in a forward on a device.
+type Part struct {
+	From, To int
+	In       []model.Buf // activations that the part reads and the device has written
+	Out      []model.Buf // activations that the part writes and the device reads
+}
+
+// Parts lists the parts of a forward in ascending order. None overlap or follow each other
+// directly.
+type Parts []Part
+
+// Experts returns the parts with the routing and the products of experts, nil for a dense model.
+func Experts(m *model.Model) (list Parts) {
+	for i := range m.Ops {
+		if !ofExperts(m.Ops[i].Kind) {
+			continue
+		}
+		if n := len(list); n == 0 || list[n-1].To != i {
+			list = append(list, Part{From: i})
+		}
+		p := &list[len(list)-1]
+		p.To = i + 1
+		p.add(&m.Ops[i])
+	}
+	return list
+}
+
+func ofExperts(k model.Kind) bool {
+	return k == model.OpRoute || k == model.OpDispatch || k == model.OpExperts || k == model.OpCombine
+}
+
+// add notes the activations of the next op of the part. Those of single experts stay on the cores.
+func (p *Part) add(op *model.Op) {
+	switch op.Kind {
+	case model.OpRoute:
+		p.reads(model.BufRouter)
+	case model.OpDispatch:
+		p.reads(model.BufH)
+	case model.OpCombine:
+		if op.Accumulate {
+			p.reads(op.Outs[0])
+		}
+		if op.Gate != nil {
+			p.reads(model.BufH)
+		}
+		p.Out = append(p.Out, op.Outs[0])
+	}
+}
+
+func (p *Part) reads(b model.Buf) {
+	if !slices.Contains(p.In, b) && !slices.Contains(p.Out, b) {
+		p.In = append(p.In, b)
+	}
+}
+
+// Has reports whether the cores compute an op.
+func (l Parts) Has(op int) bool {
+	p := l.Next(op)
+	return p != nil && p.From <= op
+}
+
+// Next returns the part that contains an op, else the first part after it, else nil.
+func (l Parts) Next(op int) *Part {
+	i, _ := slices.BinarySearchFunc(l, op, func(p Part, op int) int { return p.To - 1 - op })
+	if i == len(l) {
+		return nil
+	}
+	return &l[i]
+}
+
+// Before returns the part that ends where an op begins, or nil.
+func (l Parts) Before(op int) *Part {
+	if p := l.Next(op - 1); op > 0 && p != nil && p.To == op {
+		return p
+	}
+	return nil
+}
