@@ -28,6 +28,8 @@ type Info struct {
 	Unified     bool   // the device and the cores use the same memory
 	// HostVisible says that the device can use memory of this process; see [Usage].
 	HostVisible bool
+	// Sharing says how Shared buffers are made. It is NotShared if the device has none.
+	Sharing Sharing
 	// MatrixUnit says that the device runs kernels that need a matrix unit.
 	MatrixUnit bool
 	// Simulated says that the device takes time and computes nothing. Its kernels are not verified.
@@ -46,15 +48,33 @@ const (
 	DeviceLocal Usage = iota
 	// HostVisible buffers are also mapped into this process; see [Buffer.Host].
 	HostVisible
+	// Shared buffers are HostVisible buffers on which the cores compute too: their memory is cached
+	// by the cores, and this process keeps it until Free even if the device is lost or closed.
+	Shared
 )
+
+// Sharing says how the cores and a device use the same memory in [Shared] buffers.
+type Sharing uint8
+
+// The ways of sharing.
+const (
+	NotShared Sharing = iota
+	Imported          // the device uses memory of this process
+	Exported          // this process maps memory of the device
+)
+
+// String describes the way.
+func (s Sharing) String() string {
+	return [...]string{"no shared memory", "imported memory of the host", "exported memory of the device"}[s]
+}
 
 // Buffer is memory of a device.
 type Buffer interface {
 	// Bytes returns the size.
 	Bytes() uint64
-	// Host returns the memory of a HostVisible buffer, else nil. The device sees what was written
-	// before a submission, and the caller sees what the device wrote once the ticket is reached. It
-	// must not be used after Free or Close.
+	// Host returns the memory of a HostVisible or Shared buffer, else nil. The device sees what was
+	// written before a submission, and the caller sees what the device wrote once the ticket is
+	// reached. It must not be used after Free, nor after Close unless the buffer is Shared.
 	Host() []byte
 	// Free releases the memory. No pending submission may use it.
 	Free() error

@@ -114,6 +114,7 @@ func TestInfo(t *testing.T) {
 	}
 	d := open(t)
 	want.Exact, want.FreeBytes, want.HostVisible = device.AllExact, 1<<33, true
+	want.Sharing = device.Imported
 	if got := d.Info(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -71,7 +71,7 @@ func (d *openDevice) open(index int) error {
 // openStage shares memory with the driver. The device copies from and to it faster if the driver
 // can register it.
 func (d *openDevice) openStage() error {
-	b, err := d.hostBuffer(stageBytes)
+	b, err := d.hostBuffer(stageBytes, device.HostVisible)
 	if _, refused := errors.AsType[result](err); refused {
 		region, err := d.Process.Share(stageBytes)
 		if err != nil {
@@ -88,6 +88,9 @@ func (d *openDevice) openStage() error {
 func (d *openDevice) Info() device.Info {
 	i := d.properties.info()
 	i.Exact, i.HostVisible = d.exact, d.pinned
+	if d.pinned {
+		i.Sharing = device.Imported
+	}
 	_ = d.With(d.Main, func(f *hostcall.Frame) error { // on an error the free memory is not known
 		out := f.Alloc(16)
 		err := d.call(f, "cuMemGetInfo_v2", out.Addr(), out.At(8))

@@ -34,11 +34,11 @@ func (d *openDevice) Alloc(bytes uint64, usage device.Usage) (device.Buffer, err
 	if bytes == 0 || bytes >= 1<<48 {
 		return nil, fmt.Errorf("%w: a buffer of %d bytes", device.ErrMemory, bytes)
 	}
-	if usage == device.HostVisible {
+	if usage != device.DeviceLocal {
 		if !d.pinned {
 			return nil, fmt.Errorf("%s cannot use memory of the host", d.properties.name)
 		}
-		b, err := d.hostBuffer(bytes)
+		b, err := d.hostBuffer(bytes, usage)
 		if err != nil {
 			return nil, err
 		}
@@ -61,8 +61,12 @@ func (d *openDevice) Alloc(bytes uint64, usage device.Usage) (device.Buffer, err
 }
 
 // hostBuffer allocates memory of this process that the device can use.
-func (d *openDevice) hostBuffer(bytes uint64) (*buffer, error) {
-	region, err := d.Process.Share(int(bytes))
+func (d *openDevice) hostBuffer(bytes uint64, usage device.Usage) (*buffer, error) {
+	share := d.Process.Share
+	if usage == device.Shared {
+		share = d.Process.ShareKept
+	}
+	region, err := share(int(bytes))
 	if err != nil {
 		return nil, d.Check(err)
 	}
@@ -88,8 +92,11 @@ func (d *openDevice) hostBuffer(bytes uint64) (*buffer, error) {
 // Free releases the memory.
 func (b *buffer) Free() error {
 	d := b.device
-	if d.Process.Err() != nil {
-		return nil // it ended with the process
+	if d.Process.Err() != nil { // what the device had ended with the process
+		if b.region != nil {
+			return b.region.Free()
+		}
+		return nil
 	}
 	address, registered := b.address, b.registered
 	b.address, b.registered = 0, false

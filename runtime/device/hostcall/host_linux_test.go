@@ -114,3 +114,76 @@ func TestNotExecutable(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestKeptRegion checks that a region of ShareKept remains after Close, until Free.
+func TestKeptRegion(t *testing.T) {
+	p := startTest(t, Options{})
+	r, err := p.ShareKept(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(p.Main(), symbol(t, p, "memset"), r.Addr(), 7, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Bytes()[1] = 9
+	if b := r.Bytes(); b[0] != 7 || b[1] != 9 || b[99] != 7 {
+		t.Errorf("% x", b[:100])
+	}
+	if err := errors.Join(r.Free(), r.Free()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMapFile checks that this process maps a file of the child, also after the child ended, unless
+// the child could shorten it or it is empty.
+func TestMapFile(t *testing.T) {
+	p := startTest(t, Options{})
+	const size = 8192
+	file := func(size, seals uint64) (fd uint64) {
+		const allowSealing, addSeals = 2, 1033
+		err := p.Main().With(func(f *Frame) (err error) {
+			if fd, err = f.Call(symbolIn(p, f, "memfd_create"), f.String("test").Addr(), allowSealing); err != nil {
+				return err
+			}
+			if _, err = f.Call(symbolIn(p, f, "ftruncate"), fd, size); err != nil {
+				return err
+			}
+			if _, err = f.Call(symbolIn(p, f, "fcntl"), fd, addSeals, seals); err != nil || size == 0 {
+				return err
+			}
+			_, err = f.Call(symbolIn(p, f, "pwrite"), fd, f.String("theirs").Addr(), 6, 100)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	const shrink = 2
+	if _, err := p.MapFile(file(size, 0)); err == nil || !strings.Contains(err.Error(), "can be shortened") {
+		t.Errorf("a file without a seal: %v", err)
+	}
+	if _, err := p.MapFile(file(0, shrink)); err == nil || !strings.Contains(err.Error(), "has 0 bytes") {
+		t.Errorf("an empty file: %v", err)
+	}
+	if _, err := p.MapFile(999); err == nil {
+		t.Error("a descriptor that is not open was mapped")
+	}
+	m, err := p.MapFile(file(size, shrink))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(m.Bytes()[100:106]); got != "theirs" || len(m.Bytes()) != size {
+		t.Errorf("%q in %d bytes", got, len(m.Bytes()))
+	}
+	m.Bytes()[0] = 1
+	if err := errors.Join(m.Free(), m.Free()); err != nil {
+		t.Error(err)
+	}
+}

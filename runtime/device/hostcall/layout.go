@@ -56,7 +56,7 @@ const (
 // Descriptors of the child in addition to the standard streams.
 const (
 	sharedFD = 3 // the shared memory; closed once it is mapped
-	socketFD = 4 // receives the files of regions
+	socketFD = 4 // receives the files of regions and sends those of mappings
 )
 
 // exitUnmapped is the status with which the child ends if it cannot map the shared memory.

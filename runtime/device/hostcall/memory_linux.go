@@ -3,7 +3,9 @@ package hostcall
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -79,6 +81,65 @@ func socketPair() (ours, theirs *os.File, err error) {
 // sendFile sends a descriptor of the file.
 func sendFile(socket, file *os.File) error {
 	return unix.Sendmsg(int(socket.Fd()), []byte{0}, unix.UnixRights(int(file.Fd())), nil, unix.MSG_NOSIGNAL)
+}
+
+// receiveTimeout bounds the wait for a descriptor that the child has sent already.
+const receiveTimeout = 5 * time.Second
+
+// receiveFile receives a file that was sent over the socket.
+func receiveFile(socket *os.File) (*os.File, error) {
+	fd := int(socket.Fd())
+	wait := unix.NsecToTimeval(int64(receiveTimeout))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
+		return nil, err
+	}
+	control := make([]byte, 2*unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(fd, make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue // of another kind
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "driver memory"))
+		}
+	}
+	if len(files) != 1 {
+		for _, f := range files {
+			_ = f.Close()
+		}
+		return nil, fmt.Errorf("the message has %d files", len(files))
+	}
+	return files[0], nil
+}
+
+// mapReceived maps a file of the child and returns its size. It refuses a file that the child can
+// shorten, which would make accesses of this process fail.
+func mapReceived(f *os.File) (at unsafe.Pointer, size int, err error) {
+	link, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return nil, 0, err
+	}
+	if !strings.Contains(link, "dmabuf") { // the size of those is fixed
+		seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
+		if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+			return nil, 0, fmt.Errorf("the file %s can be shortened", link)
+		}
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil || end <= 0 || end > 1<<48 {
+		return nil, 0, fmt.Errorf("the file %s has %d bytes: %w", link, end, err)
+	}
+	at, err = unix.MmapPtr(int(f.Fd()), 0, nil, uintptr(end), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return at, int(end), err
 }
 
 // futexWait sleeps while *word is value, at most for the duration. It may return early.

@@ -188,9 +188,8 @@ func (p *Process) Fail(reason error) { p.lose(reason) }
 // PID returns the child's process id.
 func (p *Process) PID() int { return p.child.Load().Pid }
 
-// Close kills the child, waits until it is reaped and unmaps the shared memory and the regions.
-// Further calls return an error that wraps [ErrLost]. The memory of regions must not be used after
-// Close.
+// Close kills the child, waits until it is reaped and unmaps the shared memory and the regions,
+// except for those of [Process.ShareKept]. Further calls return an error that wraps [ErrLost].
 func (p *Process) Close() error {
 	p.lose(errClosed)
 	<-p.ended
@@ -207,8 +206,11 @@ func (p *Process) Close() error {
 	}
 	errs := []error{unmapShared(p.shared, sharedBytes), p.socket.Close()}
 	for r := range p.regions {
-		errs = append(errs, r.unmap())
+		if !r.kept {
+			errs = append(errs, r.unmap())
+		}
 	}
+	clear(p.regions)
 	return errors.Join(errs...)
 }
 

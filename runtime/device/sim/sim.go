@@ -29,8 +29,11 @@ const (
 type Config struct {
 	Name        string // "": simulated device
 	Mode        Mode
-	MemoryBytes uint64 // 0 is unlimited
+	MemoryBytes uint64 // of the device's own memory, without imported memory; 0 is unlimited
 	Unified     bool
+	Sharing     device.Sharing // how Shared buffers are made
+	// RefuseShared returns why the driver refuses a Shared buffer, or nil.
+	RefuseShared func(bytes uint64) error
 
 	// Costs in Timed mode. A rate of 0 is infinite. The steps of a submission take their sum after
 	// the submission was made and the one before it has ended.
@@ -66,7 +69,7 @@ const (
 	None  Fault = iota
 	Crash       // the device is lost before the submission runs
 	Stall       // the submission waits for StallFor or until the device is closed
-	NaN         // the buffers that the last launch writes are filled with NaN
+	NaN         // the last launch writes NaN; buffers that are not Shared are filled with it
 	Lie         // the submission is reported as complete but did not run
 )
 
@@ -111,7 +114,7 @@ func sleep(t time.Duration, lost <-chan struct{}) error {
 // Info describes the device. Both modes report every class as exact unless it is configured.
 func (d *Device) Info() device.Info {
 	i := device.Info{Name: "simulated device", API: "sim", Driver: "1", MemoryBytes: d.config.MemoryBytes,
-		Unified: d.config.Unified, HostVisible: true, MatrixUnit: true, Simulated: d.config.Mode == Timed,
+		Unified: d.config.Unified, HostVisible: true, Sharing: d.config.Sharing, MatrixUnit: true, Simulated: d.config.Mode == Timed,
 		Exact: device.AllExact &^ d.config.Inexact}
 	if d.config.Name != "" {
 		i.Name = d.config.Name
@@ -122,46 +125,6 @@ func (d *Device) Info() device.Info {
 		i.FreeBytes = i.MemoryBytes - d.used
 	}
 	return i
-}
-
-type buffer struct {
-	device *Device
-	data   []byte
-	host   bool
-	freed  bool
-}
-
-// Alloc allocates memory of this process.
-func (d *Device) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
-	if err := d.queue.Err(); err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if limit := d.config.MemoryBytes; bytes == 0 || limit > 0 && bytes > limit-d.used {
-		return nil, fmt.Errorf("%w: %d bytes asked, %d free", device.ErrMemory, bytes, limit-d.used)
-	}
-	d.used += bytes
-	return &buffer{device: d, data: make([]byte, bytes), host: usage == device.HostVisible}, nil
-}
-
-func (b *buffer) Bytes() uint64 { return uint64(len(b.data)) }
-
-func (b *buffer) Host() []byte {
-	if !b.host {
-		return nil
-	}
-	return b.data
-}
-
-func (b *buffer) Free() error {
-	b.device.mu.Lock()
-	defer b.device.mu.Unlock()
-	if !b.freed {
-		b.freed = true
-		b.device.used -= b.Bytes()
-	}
-	return nil
 }
 
 // Write copies data into a buffer.
@@ -310,7 +273,7 @@ func (d *Device) run(t device.Ticket) error {
 		return err
 	}
 	if fault == NaN {
-		poison(work.steps)
+		return poison(work.steps)
 	}
 	return nil
 }
@@ -343,25 +306,6 @@ func (d *Device) step(s device.Step) (took time.Duration, err error) {
 		took = d.copyTime(s.Bytes)
 	}
 	return took, nil
-}
-
-// poison fills what the last launch writes with NaN.
-func poison(steps []device.Step) {
-	for i := len(steps) - 1; i >= 0; i-- {
-		l, ok := steps[i].(device.Launch)
-		if !ok {
-			continue
-		}
-		for j, b := range l.Buffers {
-			if l.Program.Kernel().Bindings[j].Access != devgen.Read {
-				data := b.Buffer.(*buffer).data[b.Offset:]
-				for at := range data {
-					data[at] = 0xFF
-				}
-			}
-		}
-		return
-	}
 }
 
 // Lost returns a channel that is closed when the device is lost or closed.

@@ -15,7 +15,11 @@ import (
 )
 
 func TestExact(t *testing.T) {
-	devicetest.Run(t, func(*testing.T) device.Device { return New(Config{MemoryBytes: 1 << 30}) })
+	for _, sharing := range []device.Sharing{device.NotShared, device.Imported, device.Exported} {
+		devicetest.Run(t, func(*testing.T) device.Device {
+			return New(Config{MemoryBytes: 1 << 30, Sharing: sharing})
+		})
+	}
 }
 
 func kernel(t *testing.T) *devgen.Kernel {
@@ -181,5 +185,67 @@ func TestMemory(t *testing.T) {
 	_, _ = b.Free(), b.Free()
 	if free := d.Info().FreeBytes; free != 100 {
 		t.Errorf("%d bytes free", free)
+	}
+}
+
+// TestSharedMemory checks that exported memory counts as the device's, that imported memory does
+// not, and that refused buffers are not counted.
+func TestSharedMemory(t *testing.T) {
+	refuse := false
+	for sharing, want := range map[device.Sharing]uint64{device.Imported: 1000, device.Exported: 960} {
+		d := New(Config{MemoryBytes: 1000, Sharing: sharing, RefuseShared: func(uint64) error {
+			if refuse {
+				return errors.New("refused")
+			}
+			return nil
+		}})
+		b, err := d.Alloc(40, device.Shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if free := d.Info().FreeBytes; free != want {
+			t.Errorf("%s: %d bytes free, want %d", sharing, free, want)
+		}
+		refuse = true
+		if _, err := d.Alloc(40, device.Shared); err == nil || d.Info().FreeBytes != want {
+			t.Errorf("%s: a refused buffer: %v, %d bytes free", sharing, err, d.Info().FreeBytes)
+		}
+		refuse = false
+		if err := errors.Join(d.Close(), b.Free()); err != nil || d.Info().FreeBytes != 1000 {
+			t.Errorf("%s: %v, %d bytes free", sharing, err, d.Info().FreeBytes)
+		}
+	}
+}
+
+// TestNaNInSharedMemory checks that the fault changes only the words that a kernel writes.
+func TestNaNInSharedMemory(t *testing.T) {
+	d := New(Config{Sharing: device.Imported, Fault: func(device.Ticket) Fault { return NaN }})
+	defer func() { _ = d.Close() }()
+	b, err := d.Alloc(4*80, device.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(b.Host()[4*79:], 5)
+	program, err := d.Compile(kernel(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second run writes what the memory has
+		launch := device.Launch{Program: program, Groups: [3]int{1, 1, 1}, Buffers: []device.Slice{{Buffer: b}}}
+		if err := device.RunOnce(t.Context(), d, launch); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 80 {
+			want := map[bool]uint32{true: 1<<32 - 1, false: 0}[i < 64]
+			if i == 79 {
+				want = 5
+			}
+			if got := binary.LittleEndian.Uint32(b.Host()[4*i:]); got != want {
+				t.Fatalf("word %d is %#x, want %#x", i, got, want)
+			}
+		}
+	}
+	if err := b.Free(); err != nil {
+		t.Error(err)
 	}
 }

@@ -47,8 +47,10 @@ func (in *instance) open(p *physical) (*logicalDevice, error) {
 	}
 	in.Serve(d.await)
 	var err error
-	d.stage, err = d.newStage()
-	return d, err
+	if d.stage, err = d.newStage(); err != nil {
+		return d, err
+	}
+	return d, d.checkExport()
 }
 
 func (d *logicalDevice) create(f *hostcall.Frame) error {
@@ -60,10 +62,15 @@ func (d *logicalDevice) create(f *hostcall.Frame) error {
 	if p.float64 {
 		chain.enable(featureFloat64)
 	}
-	extensions, names := 0, f.Alloc(8)
-	if p.importsHost {
-		extensions = 1
-		names.PutU64(0, f.String(importExtension).Addr())
+	extensions, names := 0, f.Alloc(3*8)
+	for _, e := range []struct {
+		name string
+		use  bool
+	}{{importExtension, p.importsHost}, {fdExtension, p.exports != 0}, {dmaBufExtension, p.exports == dmaBuf}} {
+		if e.use {
+			names.PutU64(8*extensions, f.String(e.name).Addr())
+			extensions++
+		}
 	}
 	queue := f.Struct(2, uint64(0), 0, p.family, 1, f.Struct(float32(1)))
 	info := f.Struct(3, chain[0], 0, 1, queue, 0, uint64(0), extensions, names, uint64(0))
@@ -78,6 +85,11 @@ func (d *logicalDevice) create(f *hostcall.Frame) error {
 	if p.importsHost {
 		err := fs.lookUp(f, fs["vkGetDeviceProcAddr"], d.handle, "vkGetMemoryHostPointerPropertiesEXT")
 		if err != nil {
+			return err
+		}
+	}
+	if p.exports != 0 {
+		if err := fs.lookUp(f, fs["vkGetDeviceProcAddr"], d.handle, "vkGetMemoryFdKHR"); err != nil {
 			return err
 		}
 	}

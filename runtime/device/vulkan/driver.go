@@ -17,6 +17,7 @@ func init() { device.Register("vulkan", driver{}) }
 type driver struct {
 	options       remote.Options
 	withoutImport bool // treat devices as if they could not import memory of the host
+	withoutExport bool // treat devices as if they could not export their memory
 }
 
 // List describes the physical devices. Each call starts a child process and ends it.
@@ -44,6 +45,9 @@ func (dr driver) Open(ctx context.Context, index int) (device.Device, error) {
 	}
 	p := in.physical[index]
 	p.importsHost = p.importsHost && !dr.withoutImport
+	if dr.withoutExport {
+		p.exports = 0
+	}
 	d, err := in.open(p)
 	if err != nil {
 		return nil, errors.Join(err, in.Close())

@@ -41,7 +41,7 @@ func (in *instance) create() error {
 		}
 		err := in.functions.lookUp(f, get, in.handle, "vkEnumeratePhysicalDevices", "vkGetPhysicalDeviceProperties2",
 			"vkGetPhysicalDeviceFeatures2", "vkGetPhysicalDeviceMemoryProperties",
-			"vkGetPhysicalDeviceMemoryProperties2",
+			"vkGetPhysicalDeviceMemoryProperties2", "vkGetPhysicalDeviceExternalBufferProperties",
 			"vkEnumerateDeviceExtensionProperties", "vkGetPhysicalDeviceQueueFamilyProperties", "vkCreateDevice",
 			"vkGetDeviceProcAddr")
 		if err != nil {

@@ -18,15 +18,19 @@ type buffer struct {
 	address uint64           // on the device
 	mapped  uint64           // address in the child, of staging memory that is not imported
 	region  *hostcall.Region // of imported memory
+	export  *export          // of exported memory
 }
 
 func (b *buffer) Bytes() uint64 { return b.bytes }
 
 func (b *buffer) Host() []byte {
-	if b.region == nil {
-		return nil
+	switch {
+	case b.region != nil:
+		return b.region.Bytes()[:b.bytes]
+	case b.export != nil:
+		return b.export.bytes(b.bytes)
 	}
-	return b.region.Bytes()[:b.bytes]
+	return nil
 }
 
 // Usage flags of buffers: storage, device address, source and target of copies.
@@ -42,14 +46,22 @@ const (
 	fromDevice source = iota
 	fromMapped        // visible to the child
 	fromRegion        // imported
+	fromKept          // imported, and kept by this process until it is freed
+	fromExport        // of the driver, exported to this process
 )
+
+// imported reports whether the memory is of this process.
+func (s source) imported() bool { return s == fromRegion || s == fromKept }
 
 // Alloc allocates a buffer and fills it with zeros.
 func (d *logicalDevice) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
 	if bytes == 0 || bytes >= 1<<48 {
 		return nil, fmt.Errorf("%w: a buffer of %d bytes", device.ErrMemory, bytes)
 	}
-	if usage == device.HostVisible {
+	switch usage {
+	case device.Shared:
+		return d.allocShared(bytes)
+	case device.HostVisible:
 		if !d.physical.importsHost {
 			return nil, fmt.Errorf("%s cannot use memory of the host (it lacks %s)", d.physical.name, importExtension)
 		}
@@ -73,8 +85,12 @@ func (d *logicalDevice) Alloc(bytes uint64, usage device.Usage) (device.Buffer, 
 func (d *logicalDevice) newBuffer(bytes uint64, from source) (*buffer, error) {
 	b := &buffer{device: d, bytes: bytes}
 	size := (bytes + 15) &^ 15
-	if from == fromRegion {
-		region, err := d.Process.Share(int(size))
+	if from.imported() {
+		share := d.Process.Share
+		if from == fromKept {
+			share = d.Process.ShareKept
+		}
+		region, err := share(int(size))
 		if err != nil {
 			return nil, d.Check(err)
 		}
@@ -82,6 +98,9 @@ func (d *logicalDevice) newBuffer(bytes uint64, from source) (*buffer, error) {
 		size = uint64(len(region.Bytes()))
 	}
 	err := d.With(d.Main, func(f *hostcall.Frame) error { return b.allocate(f, size, from) })
+	if err == nil && from == fromExport {
+		err = b.mapExport()
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("allocate %d bytes: %w", bytes, err), b.Free())
 	}
@@ -92,8 +111,10 @@ func (b *buffer) allocate(f *hostcall.Frame, size uint64, from source) error {
 	d, fs := b.device, b.device.functions
 	out := f.Alloc(8)
 	var external any = uint64(0)
-	if from == fromRegion {
-		external = f.Struct(1000072000, uint64(0), hostAllocation)
+	if from.imported() {
+		external = f.Struct(typeExternalBuffer, uint64(0), hostAllocation)
+	} else if from == fromExport {
+		external = f.Struct(typeExternalBuffer, uint64(0), d.physical.exports)
 	}
 	info := f.Struct(12, external, 0, size, bufferUsage, 0, 0, uint64(0))
 	if err := fs.call(f, "vkCreateBuffer", d.handle, info.Addr(), 0, out.Addr()); err != nil {
@@ -108,7 +129,7 @@ func (b *buffer) allocate(f *hostcall.Frame, size uint64, from source) error {
 	if err != nil {
 		return err
 	}
-	if from != fromRegion {
+	if !from.imported() {
 		size = requirements.U64(0)
 	}
 	allocate := f.Struct(5, next, size, kind)
@@ -145,7 +166,11 @@ func (b *buffer) memoryType(f *hostcall.Frame, set uint32, from source) (int, ho
 		if kind = p.memoryType(set, hostVisible|hostCoherent|hostCached); kind < 0 {
 			kind = p.memoryType(set, hostVisible|hostCoherent)
 		}
-	case fromRegion:
+	case fromExport:
+		kind = p.memoryType(set, hostVisible|hostCoherent|hostCached)
+		dedicated := f.Struct(typeDedicated, uint64(0), uint64(0), b.handle)
+		external = f.Struct(typeExport, dedicated, p.exports)
+	case fromRegion, fromKept:
 		properties := f.Struct(1000178001, uint64(0), 0, 0)
 		err := d.functions.call(f, "vkGetMemoryHostPointerPropertiesEXT", d.handle, hostAllocation, b.region.Addr(),
 			properties.Addr())
@@ -165,17 +190,25 @@ func (b *buffer) memoryType(f *hostcall.Frame, set uint32, from source) (int, ho
 func (b *buffer) Free() error {
 	d := b.device
 	if d.Process.Err() != nil {
-		return nil // it ended with the process
+		return b.freeHost() // the rest ended with the process
 	}
 	err := d.With(d.Main, func(f *hostcall.Frame) error {
 		return errors.Join(d.functions.void(f, "vkDestroyBuffer", d.handle, b.handle, 0),
 			d.functions.void(f, "vkFreeMemory", d.handle, b.memory, 0))
 	})
 	b.handle, b.memory = 0, 0
-	if b.region != nil {
-		err = errors.Join(err, b.region.Free())
+	return errors.Join(err, b.freeHost())
+}
+
+// freeHost unmaps the memory from this process.
+func (b *buffer) freeHost() error {
+	switch {
+	case b.region != nil:
+		return b.region.Free()
+	case b.export != nil:
+		return b.export.mapping.Free()
 	}
-	return err
+	return nil
 }
 
 // stage is memory through which Write and Read copy.

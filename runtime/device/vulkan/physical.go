@@ -21,8 +21,11 @@ type physical struct {
 	keepsSubnormal bool   // subnormal float32 can be kept
 	float64        bool
 	importsHost    bool // memory of the host can be imported
-	reportsFree    bool // the driver reports free memory
-	reportsBus     bool // the driver reports the address on the PCI bus
+	exportsFD      bool // memory of the driver can be exported
+	exportsDmaBuf  bool
+	exports        uint32 // handle type of exported memory; 0: it cannot be exported
+	reportsFree    bool   // the driver reports free memory
+	reportsBus     bool   // the driver reports the address on the PCI bus
 	types          []memoryType
 	deviceMemory   uint64 // bytes of the device's heaps
 	family         uint32 // of the queue
@@ -103,7 +106,7 @@ func (p *physical) read(f *hostcall.Frame, fs functions) error {
 	p.maxInvocations, p.maxShared = properties.U32(atMaxInvocations), properties.U32(atMaxShared)
 	p.keepsSubnormal = controls.U32(atDenormPreserve32) != 0
 	return errors.Join(p.readMemory(f, fs), p.readFamilies(f, fs), p.readExtensions(f, fs), p.readAddress(f, fs),
-		p.readFeatures(f, fs))
+		p.readFeatures(f, fs), p.findExport(f, fs))
 }
 
 // readAddress reads the address on the PCI bus. It needs readExtensions.
@@ -197,6 +200,8 @@ func (p *physical) readExtensions(f *hostcall.Frame, fs functions) error {
 	for i := range min(int(count.U32(0)), most) {
 		name := list.CString(bytes*i, nameBytes)
 		p.importsHost = p.importsHost || name == importExtension
+		p.exportsFD = p.exportsFD || name == fdExtension
+		p.exportsDmaBuf = p.exportsDmaBuf || name == dmaBufExtension
 		p.reportsFree = p.reportsFree || name == "VK_EXT_memory_budget"
 		p.reportsBus = p.reportsBus || name == "VK_EXT_pci_bus_info"
 	}
@@ -234,7 +239,8 @@ func version(v uint32) string { return fmt.Sprintf("%d.%d.%d", v>>22, v>>12&1023
 func (p *physical) info() device.Info {
 	return device.Info{Name: p.name, API: "Vulkan " + version(p.api), Driver: fmt.Sprintf("%#x", p.driver),
 		Address:     p.address,
-		MemoryBytes: p.deviceMemory, Unified: p.kind == kindIntegrated || p.kind == kindCPU, HostVisible: p.importsHost}
+		MemoryBytes: p.deviceMemory, Unified: p.kind == kindIntegrated || p.kind == kindCPU, HostVisible: p.importsHost,
+		Sharing: p.sharing()}
 }
 
 // memoryType returns the first type of a set that has all the wanted flags, or -1.

@@ -52,7 +52,8 @@ func TestExactness(t *testing.T) {
 	}
 }
 
-// TestWithoutImport checks transfers by mapped memory of the driver.
+// TestWithoutImport checks transfers by mapped memory of the driver, and memory that is shared by
+// export.
 func TestWithoutImport(t *testing.T) {
 	open(t, remote.Options{}) // skips
 	devicetest.Run(t, func(t *testing.T) device.Device {
@@ -63,8 +64,27 @@ func TestWithoutImport(t *testing.T) {
 		if d.(*logicalDevice).stage.memcpy == 0 {
 			t.Error("the stage is imported")
 		}
+		if how := d.Info().Sharing; how != device.Exported {
+			t.Errorf("sharing by %s", how)
+		}
 		return d
 	})
+}
+
+// TestWithoutSharing checks that a device that shares no memory says so.
+func TestWithoutSharing(t *testing.T) {
+	open(t, remote.Options{}) // skips
+	d, err := driver{withoutImport: true, withoutExport: true}.Open(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Alloc(64, device.Shared); err == nil || !strings.Contains(err.Error(), "cannot share memory") {
+		t.Errorf("%v", err)
+	}
+	if how := d.Info().Sharing; how != device.NotShared {
+		t.Errorf("sharing by %s", how)
+	}
 }
 
 // TestValidationLayer runs every call with the validation layer, which must not report an error.
