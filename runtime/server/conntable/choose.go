@@ -76,8 +76,8 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 	return best
 }
 
-// tierUnread returns the tier of a connection whose tier without its unread bytes is given. A client
-// whose header is complete is not at fault if the server has not read it.
+// tierUnread returns the tier of a connection whose tier without its unread bytes is given. A
+// client whose header is complete is not at fault if the server has not read it.
 func (c *Conn) tierUnread(tier int) int {
 	some, header := c.unread()
 	switch {

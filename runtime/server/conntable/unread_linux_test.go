@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnreadBytes checks the tiers of connections whose bytes are not read yet: a complete header is
-// kept, the beginning of one counts as a new connection, and a slow header stays slow.
+// TestUnreadBytes checks the tiers of connections whose bytes are not read yet: a complete header
+// is kept, the beginning of one counts as a new connection, and a slow header stays slow.
 func TestUnreadBytes(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
