@@ -34,6 +34,7 @@ int cuDeviceGetCount(int *v) {
 }
 int cuDeviceGet(int *d, int i) { BEGIN *d = i; return 0; }
 int cuDeviceGetName(char *s, int n, int d) { BEGIN snprintf(s, n, "stub"); return 0; }
+int cuDeviceGetPCIBusId(char *s, int n, int d) { BEGIN snprintf(s, n, "0000:17:00.0"); return 0; }
 int cuDeviceTotalMem_v2(size_t *n, int d) { BEGIN *n = 1ull << 34; return 0; }
 int cuDeviceGetAttribute(int *v, int a, int d) { BEGIN *v = a == 75 ? 9 : 0; return 0; }
 int cuDevicePrimaryCtxRetain(void **c, int d) { BEGIN *c = (void *)0x11; return 0; }
