@@ -25,7 +25,13 @@ func (e *Engine) openPrefixes(o *Options) {
 		host = o.Profile.Fingerprint()
 	}
 	options := prefix.Options{Store: o.Prefixes.Store, Identity: a.Identity(host), Model: o.Prefixes.Model,
-		Portable: a.Plan.Exact(), Parts: a.BlockParts, Cached: cachedBlocks{e}}
+		Portable: a.Plan.Exact(), Parts: a.BlockParts, Cached: cachedBlocks{e},
+		Compute: func(tokens int) time.Duration {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			took, _ := e.prefill(0, tokens)
+			return took
+		}}
 	for i := range a.Stores {
 		size := 0
 		for _, part := range a.BlockParts(i, 0) {

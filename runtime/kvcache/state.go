@@ -30,9 +30,9 @@ const (
 	tableCopies
 )
 
-// stateGrid is the number of blocks between two automatic copies of the state. It bounds how many
+// StateGrid is the number of blocks between two automatic copies of the state. It bounds how many
 // blocks are computed again if a text is continued at an unmarked position while copies remain.
-const stateGrid = 16
+const StateGrid = 16
 
 // markShare limits the copies at marked positions of one text to 1/markShare of the blocks for
 // copies; fewMarks is the minimum. A chat is continued after its last messages. If the ends of all
@@ -132,11 +132,11 @@ func (c *Cache) coverState(s *Sequence, i, n, draft int) {
 }
 
 // keeps reports whether a forward up to position n copies the state before block b: at marks, at
-// multiples of stateGrid, and at the last block boundary.
+// multiples of StateGrid, and at the last block boundary.
 func (c *store) keeps(s *Sequence, b, n int) bool { return c.lasting(s, b) || b == n/BlockTokens }
 
 // lasting reports whether the copy before block b is retained longer than other copies.
-func (c *store) lasting(s *Sequence, b int) bool { return b%stateGrid == 0 || c.marked(s, b) }
+func (c *store) lasting(s *Sequence, b int) bool { return b%StateGrid == 0 || c.marked(s, b) }
 
 // dropCopies releases the copies of a prepared forward that is canceled or has ended.
 func (c *store) dropCopies(m *memory) {

@@ -42,7 +42,7 @@ func (c *Cache) Load(ctx context.Context, h Hit, pieces []kvcache.Piece, progres
 		return context.Cause(ctx)
 	}
 	took := time.Since(began)
-	c.learn(read.Load(), took)
+	c.learn(&c.reads, read.Load(), took)
 	c.counts.nanos.Add(int64(took))
 	c.touch(h.keys, pieces)
 	return nil

@@ -33,6 +33,8 @@ type Options struct {
 	Sizes    []int64           // bytes of a block, by store; 0: the store has no content
 	Parts    func(store int, id kvcache.BlockID) [][]byte
 	Cached   Cached
+	// Compute predicts the time of computing so many tokens of a prompt from its beginning.
+	Compute func(tokens int) time.Duration
 }
 
 // Public is the salt of prefixes that every API key may read. Requests of clients never have it:
@@ -49,7 +51,8 @@ type Cache struct {
 	idle   sync.WaitGroup // jobs that are queued or running
 	done   chan struct{}
 	mu     sync.Mutex
-	rate   float64 // bytes per second of recent loads
+	reads  rate
+	writes rate
 	closed bool
 	// comparing counts the calls of Compare that read blocks.
 	comparing sync.WaitGroup
@@ -71,6 +74,12 @@ type Stats struct {
 	LoadTime     time.Duration
 }
 
+// rate is the bytes per second of recent loads or writes.
+type rate struct {
+	now      float64
+	measured bool
+}
+
 // unknownRate is the rate of loads before the first one, in bytes per second.
 const unknownRate = 500e6
 
@@ -78,7 +87,7 @@ const unknownRate = 500e6
 func New(o Options) *Cache {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Cache{Options: o, jobs: make(chan job, maxJobs), ctx: ctx, stop: stop, done: make(chan struct{}),
-		rate: unknownRate}
+		reads: rate{now: unknownRate}, writes: rate{now: o.Store.WriteRate()}}
 	go c.write()
 	return c
 }
@@ -215,20 +224,20 @@ func (c *Cache) bytes(n int) (total int64) {
 func (c *Cache) Predict(bytes int64) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Duration(float64(bytes) / c.rate * float64(time.Second))
+	return time.Duration(float64(bytes) / c.reads.now * float64(time.Second))
 }
 
-// learn takes a load into the prediction.
-func (c *Cache) learn(bytes int64, took time.Duration) {
-	const least = 1 << 20 // smaller loads measure the latency of the disk
+// learn takes a load or a write into a rate.
+func (c *Cache) learn(r *rate, bytes int64, took time.Duration) {
+	const least = 1 << 20 // smaller ones measure the latency of the disk
 	if bytes < least || took <= 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := float64(bytes) / took.Seconds()
-	if c.rate == unknownRate {
-		c.rate = now
+	if !r.measured {
+		*r = rate{now, true}
 	}
-	c.rate += (now - c.rate) / 4
+	r.now += (now - r.now) / 4
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
@@ -14,10 +15,6 @@ const (
 	maxJobs = 16      // prefixes that wait; more are dropped
 	maxSeen = 1 << 16 // keys of each of the two generations of seen
 	maxEnds = 4       // ends of messages at which states are written, the last ones of a prefix
-
-	// gridBlocks is the distance of further positions at which states are written, in blocks. It is
-	// a multiple of the distance at which the cache keeps copies of states.
-	gridBlocks = 64
 )
 
 // job is a prefix to write.
@@ -103,8 +100,8 @@ func (c *Cache) writeJob(j *job, buf []byte) []byte {
 }
 
 // resumable returns what stores that do not keep all positions need to resume near the end of a
-// prefix, near marks and the last ends of messages in it and every gridBlocks blocks, as far as the
-// cache or the disk has it.
+// prefix, near marks and the last ends of messages in it and at the distance of interval, as far as
+// the cache or the disk has it.
 func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
 	bounded := func(k kvcache.Kind) bool { return k.Most() != kvcache.All }
 	if !slices.ContainsFunc(c.Kinds, bounded) {
@@ -132,7 +129,8 @@ func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
 		}
 		here[n] = n > 0
 	}
-	for n := gridBlocks; n < len(j.keys); n += gridBlocks {
+	distance := c.interval(len(j.keys))
+	for n := distance; n < len(j.keys); n += distance {
 		here[n] = here[n] || c.bounded(n, has)
 	}
 	for n, found := range here {
@@ -174,7 +172,12 @@ func (c *Cache) writePiece(j *job, p kvcache.Piece, buf []byte) ([]byte, error) 
 	if p.Block > 0 {
 		info.Parent = j.keys[p.Block-1]
 	}
-	return buf, c.Store.Write(c.ctx, info, buf)
+	began := time.Now()
+	err := c.Store.Write(c.ctx, info, buf)
+	if err == nil {
+		c.learn(&c.writes, int64(len(buf)), time.Since(began))
+	}
+	return buf, err
 }
 
 // seen remembers the keys of blocks of recent prompts. The zero value is empty. Its methods may be

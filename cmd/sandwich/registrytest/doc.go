@@ -1,3 +1,4 @@
-// Package registrytest holds `sandwich plan push` and `plan pull` against a real registry, that of
-// the distribution project, on a loopback address. It is a module of its own: make test-registry.
+// Package registrytest runs `sandwich plan push`, `plan pull`, `cache push` and `cache pull` against
+// the registry of the distribution project on a loopback address. It is a module of its own: make
+// test-registry.
 package registrytest

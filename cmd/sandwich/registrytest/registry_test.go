@@ -61,7 +61,7 @@ func startRegistry(t *testing.T, password string) (host string) {
 	return ""
 }
 
-// program is sandwich in a folder of its own, with a plan of this host in it.
+// program is sandwich in a folder of its own.
 type program struct {
 	bin, dir string
 	env      []string
@@ -77,12 +77,16 @@ func newProgram(t *testing.T) *program {
 		t.Skipf("bin/sandwich is missing: run make build (%v)", err)
 	}
 	dir := t.TempDir()
-	p := &program{bin, dir, append(os.Environ(), "HOME="+dir, "DOCKER_CONFIG="+dir)}
+	return &program{bin, dir, append(os.Environ(), "HOME="+dir, "DOCKER_CONFIG="+dir)}
+}
+
+// tune writes a plan of this host to p.plan.
+func (p *program) tune(t *testing.T) {
+	t.Helper()
 	if out, code := p.run(t, "tune", "--budget", "1s", "--seq-max", "8", "--batch-max", "1", "-o",
 		"p.plan"); code != 0 {
 		t.Fatal(out)
 	}
-	return p
 }
 
 // run returns what a verb printed, both ways, and its exit code.
@@ -100,6 +104,7 @@ func (p *program) run(t *testing.T, args ...string) (string, int) {
 // TestPushAndPull: by tag and by digest, which is that of a layout, and a tag that moves.
 func TestPushAndPull(t *testing.T) {
 	p, host := newProgram(t), startRegistry(t, "")
+	p.tune(t)
 	place := host + "/plans/llama:1"
 	pinned, code := p.run(t, "plan", "push", "p.plan", place)
 	if code != 0 || !strings.HasPrefix(pinned, host+"/plans/llama@sha256:") {
@@ -133,6 +138,7 @@ func TestPushAndPull(t *testing.T) {
 // TestLogin: without the password nothing is taken, and the answer says what to do.
 func TestLogin(t *testing.T) {
 	p, host := newProgram(t), startRegistry(t, "secret")
+	p.tune(t)
 	place := host + "/plans/llama:1"
 	if out, code := p.run(t, "plan", "push", "p.plan", place); code != 1 || !strings.Contains(out, "docker login") {
 		t.Errorf("%d: %s", code, out)

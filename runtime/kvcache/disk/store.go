@@ -152,6 +152,15 @@ func (s *Store) Dir() string { return s.dir }
 // Limit returns the most bytes of all objects.
 func (s *Store) Limit() int64 { return s.options.Bytes }
 
+// WriteRate returns the most bytes written per second, or an estimate if that is not limited.
+func (s *Store) WriteRate() float64 {
+	const unlimited = 500e6
+	if s.options.WriteRate < 0 {
+		return unlimited
+	}
+	return float64(s.options.WriteRate)
+}
+
 // Writable reports whether objects can be written.
 func (s *Store) Writable() bool { return s.writable.Load() }
 
