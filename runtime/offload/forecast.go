@@ -87,46 +87,66 @@ func NewForecast(r *devrates.Device, m *model.Model, p *plans.Plan) (*Forecast, 
 // of as many sequences of one row each. heads is the number of rows whose logits are wanted. Copies
 // of keys and values are not part of it.
 func (f *Forecast) Forward(of phase.Phase, rows, pos, heads int) time.Duration {
-	seconds, segments := 0.0, 1+len(f.model.Ops)/unboundedOps
+	seconds := f.Launches()
 	for i := range f.model.Ops {
-		seconds += f.op(&f.model.Ops[i], of, rows, pos, heads)
+		seconds += f.Op(i, of, rows, pos, heads).Seconds
 	}
-	r := f.rates
-	inputs, outputs := 4*float64(rows*f.model.Dims.Hidden), 4*float64(heads*f.model.Outputs)
-	seconds += float64(segments)*r.LaunchSeconds + inputs/r.WriteBytesPerSecond + outputs/r.CopyBackBytesPerSecond
+	send, receive := f.CopySeconds()
+	seconds += 4 * (float64(rows*f.model.Dims.Hidden)*send + float64(heads*f.model.Outputs)*receive)
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// op returns the predicted seconds of an op.
-func (f *Forecast) op(op *model.Op, of phase.Phase, n, pos, heads int) float64 {
-	d := &f.model.Dims
-	rowsOf := func(n, width int) float64 {
-		flop, bytes := rates.RowsWork(n, width)
-		return f.rates.Class(rates.Rows).Seconds(flop, bytes)
-	}
+// Launches returns the predicted seconds that the submissions of a forward take in addition to
+// their kernels.
+func (f *Forecast) Launches() float64 {
+	return float64(1+len(f.model.Ops)/unboundedOps) * f.rates.LaunchSeconds
+}
+
+// CopySeconds returns the predicted seconds per byte of copies to and from the device.
+func (f *Forecast) CopySeconds() (send, receive float64) {
+	return 1 / f.rates.WriteBytesPerSecond, 1 / f.rates.CopyBackBytesPerSecond
+}
+
+// OpForecast is the predicted time of an op and the bytes that it reads and writes.
+type OpForecast struct{ Seconds, Bytes float64 }
+
+func (o *OpForecast) add(c *devrates.Class, flop, bytes float64) {
+	o.Seconds += c.Seconds(flop, bytes)
+	o.Bytes += bytes
+}
+
+// addRows adds a kernel that reads and writes n rows.
+func (o *OpForecast) addRows(r *devrates.Device, n, width int) {
+	flop, bytes := rates.RowsWork(n, width)
+	o.add(r.Class(rates.Rows), flop, bytes)
+}
+
+// Op returns the forecast of an op of a forward; see Forward.
+func (f *Forecast) Op(index int, of phase.Phase, n, pos, heads int) (o OpForecast) {
+	d, op := &f.model.Dims, &f.model.Ops[index]
 	switch op.Kind {
 	case model.OpNorm, model.OpGather:
-		return rowsOf(n, d.Hidden)
+		o.addRows(f.rates, n, d.Hidden)
 	case model.OpAddNorm:
-		return 2 * rowsOf(n, d.Hidden)
+		o.addRows(f.rates, n, d.Hidden)
+		o.addRows(f.rates, n, d.Hidden)
 	case model.OpRotate:
-		return rowsOf(n, (op.Heads.Q+2*op.Heads.KV)*op.Heads.Dim)
+		o.addRows(f.rates, n, (op.Heads.Q+2*op.Heads.KV)*op.Heads.Dim)
 	case model.OpAttention:
-		return f.attention(op, of, n, pos)
+		f.attention(&o, op, of, n, pos)
 	case model.OpMatMul:
 		if op.Wanted {
 			n = heads
 		}
-		return f.multiply(op, n, rowsOf)
+		f.multiply(&o, op, n)
 	}
-	return 0
+	return o
 }
 
-// multiply returns the predicted seconds of the products of an op and of the quantization of their
-// input.
-func (f *Forecast) multiply(op *model.Op, n int, rowsOf func(n, width int) float64) (sum float64) {
+// multiply adds the products of an op and the quantization of their input.
+func (f *Forecast) multiply(o *OpForecast, op *model.Op, n int) {
 	if n == 0 {
-		return 0
+		return
 	}
 	quantized := microkernel.ComputeF32
 	for _, i := range op.W {
@@ -134,16 +154,15 @@ func (f *Forecast) multiply(op *model.Op, n int, rowsOf func(n, width int) float
 		one := f.products[i]
 		if one.Path != microkernel.ComputeF32 && one.Path != quantized {
 			quantized = one.Path
-			sum += rowsOf(n, w.K)
+			o.addRows(f.rates, n, w.K)
 		}
 		flop, bytes := rates.ProductWork(one, n, w.N, w.K)
-		sum += f.rates.Class(one.Class()).Seconds(flop, bytes)
+		o.add(f.rates.Class(one.Class()), flop, bytes)
 	}
-	return sum
 }
 
-// attention returns the predicted seconds of an op of attention.
-func (f *Forecast) attention(op *model.Op, of phase.Phase, n, pos int) float64 {
+// attention adds an op of attention.
+func (f *Forecast) attention(o *OpForecast, op *model.Op, of phase.Phase, n, pos int) {
 	seen := func(p int) int {
 		if w := op.Attn.Window; w > 0 {
 			return min(p, w)
@@ -153,10 +172,11 @@ func (f *Forecast) attention(op *model.Op, of phase.Phase, n, pos int) float64 {
 	h, class := op.Heads, f.rates.Class(rates.Attention)
 	if of == phase.Decode { // each row reads the keys and values of another sequence
 		flop, bytes := rates.AttentionWork(1, seen(pos+1), h.Q, h.KV, h.Dim)
-		return class.Seconds(float64(n)*flop, float64(n)*bytes)
+		o.add(class, float64(n)*flop, float64(n)*bytes)
+		return
 	}
 	flop, bytes := rates.AttentionWork(n, seen(pos+(n+1)/2), h.Q, h.KV, h.Dim)
-	return class.Seconds(flop, bytes)
+	o.add(class, flop, bytes)
 }
 
 // Anchors of Side: rows of the two forwards of a phase through which a line is drawn.

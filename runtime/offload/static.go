@@ -23,6 +23,11 @@ type staticProduct = kernels.Static
 // fewer rows are bound by memory.
 const leastStatic = 16
 
+// Static reports whether an op of a forward of so many rows may have kernels of fixed rows.
+func Static(op *model.Op, rows int) bool {
+	return op.Kind == model.OpMatMul && !op.Wanted && rows >= leastStatic
+}
+
 // shape describes the product of weight i of an op.
 func (r *Runner) shape(op *model.Op, i, rows int) staticProduct {
 	p := r.assembly.Weights.At(0, op.W[i])
@@ -47,7 +52,7 @@ func (r *Runner) Prepare(rows int, urgent bool) {
 	var jobs []variants.Job[staticProduct]
 	for n := range r.model.Ops {
 		op := &r.model.Ops[n]
-		if op.Kind != model.OpMatMul || op.Wanted {
+		if !Static(op, rows) {
 			continue
 		}
 		for i := range op.W {
