@@ -64,9 +64,15 @@ func (s *Sequence) Tables(dst Tables) Tables {
 
 // Reserve reserves blocks for n positions in total. If too few blocks are available, it changes
 // nothing and returns false.
-func (c *Cache) Reserve(s *Sequence, n int) bool {
+func (c *Cache) Reserve(s *Sequence, n int) bool { return c.ReserveLeaving(s, n, 0) }
+
+// ReserveLeaving is Reserve, but takes further blocks only if so many others stay available in each
+// store that is not recurrent.
+func (c *Cache) ReserveLeaving(s *Sequence, n, others int) bool {
 	for i := range c.stores {
-		if st := &c.stores[i]; c.need(st, n)-s.has(st, i) > st.available() {
+		st := &c.stores[i]
+		more := c.need(st, n) - s.has(st, i)
+		if more > st.available() || more > 0 && !st.recurrent() && more+others > st.available() {
 			return false
 		}
 	}

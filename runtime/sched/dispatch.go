@@ -174,7 +174,7 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 		Rows: s.rows[phase.Decode]})
 }
 
-// addDrafts gives free rows of a decode batch to drafted tokens as far as there are blocks; no
+// addDrafts gives free rows of a decode batch to drafted tokens as far as there are blocks. No
 // sequence pauses or is preempted for a draft.
 func (s *Scheduler) addDrafts(f *flight, free int) {
 	if free > 0 {
@@ -187,7 +187,8 @@ func (s *Scheduler) addDrafts(f *flight, free int) {
 		s.cfg.Allot(s.drafts, free)
 		for i, r := range f.reqs {
 			n := min(s.drafts[i].Rows, s.drafts[i].Tokens, free)
-			if n > 0 && s.reserveDraft(r, n) {
+			if n > 0 {
+				n = s.reserveDraft(r, n)
 				r.rows += n
 				free -= n
 			}
@@ -209,14 +210,18 @@ func (s *Scheduler) draftable(r *request) int {
 	return min(r.draft, kvcache.BlockTokens-1-r.known%kvcache.BlockTokens)
 }
 
-// reserveDraft reserves blocks for the known positions of r and n drafted ones. If that takes
-// another block, each resident sequence must be left one, so that none is preempted because of a
-// draft.
-func (s *Scheduler) reserveDraft(r *request, n int) bool {
-	if kvcache.BlocksFor(r.known+n) > kvcache.BlocksFor(r.known) && !s.cache.Spare(len(s.running)+1) {
-		return false
+// reserveDraft reserves blocks for the known positions of r and up to n drafted ones, and returns
+// how many drafted ones it has reserved. A draft takes a further block only if each other resident
+// sequence is left one, so that none is preempted because of a draft; otherwise it ends with the
+// last block of the known positions.
+func (s *Scheduler) reserveDraft(r *request, n int) int {
+	if !s.cache.ReserveDraft(r.seq) {
+		return 0
 	}
-	return s.cache.ReserveDraft(r.seq) && s.cache.Reserve(r.seq, r.known+n)
+	if s.cache.ReserveLeaving(r.seq, r.known+n, len(s.running)-1) {
+		return n
+	}
+	return min(n, kvcache.BlocksFor(r.known)*kvcache.BlockTokens-r.known)
 }
 
 // choose fills s.batch in order of precedence and returns how many rows it may have. A sequence

@@ -63,6 +63,51 @@ func TestDraftRows(t *testing.T) {
 	}
 }
 
+// TestDraftsAtBlockEnds checks which drafts cross the end of a block if few blocks are free: a block
+// is taken if each other sequence is left one, or if an earlier draft has taken it; otherwise the
+// draft ends with the block.
+func TestDraftsAtBlockEnds(t *testing.T) {
+	const near = kvcache.BlockTokens - 3 // positions known after the prompt and one token
+	for _, c := range []struct {
+		name             string
+		blocks, requests int
+		want             []Rows
+	}{
+		{"a block is free", 2, 1, []Rows{{0, 9}}},
+		{"one block for two requests", 3, 2, []Rows{{0, 4}, {1, 4}}},
+		{"a block for each request", 4, 2, []Rows{{0, 9}, {1, 4}}},
+		{"three blocks for two requests", 5, 2, []Rows{{0, 9}, {1, 9}}},
+	} {
+		s := mustNew(Config{Blocks: c.blocks, MaxRunning: c.requests, BatchRows: 18})
+		events := []Event{{Kind: Done}}
+		for i := range c.requests {
+			if i > 0 {
+				s.Step(0, events[:1])
+			}
+			prompt := slices.Repeat([]int32{int32(i)}, near-1)
+			s.Step(0, []Event{{Kind: Arrive, ID: ID(i), Prompt: prompt, MaxTokens: 60}})
+			events = append(events, Event{Kind: Sampled, ID: ID(i), Tokens: []int32{9}, Draft: make([]int32, 8)})
+		}
+		acts := s.Step(0, events)
+		if len(acts) == 0 {
+			t.Fatalf("%s: nothing runs", c.name)
+		}
+		if got := acts[len(acts)-1].Rows; !slices.Equal(got, c.want) {
+			t.Errorf("%s: the batch is %+v, want %+v", c.name, got, c.want)
+			continue
+		}
+		if c.requests > 1 {
+			continue
+		}
+		if acts = s.Step(0, events); acts[len(acts)-1].Rows[0].N != 9 {
+			t.Errorf("%s: after all drafted tokens were rejected the batch is %+v", c.name, acts[len(acts)-1].Rows)
+		}
+		if err := s.Check(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 // TestAllotSeesDrafts checks what Config.Allot gets, and that its result counts.
 func TestAllotSeesDrafts(t *testing.T) {
 	var seen []Draft

@@ -53,6 +53,8 @@ type Row struct {
 	Depth    float64   `json:"drafted_per_step"` // drafted tokens per decode step of a request
 	Bound    float64   `json:"bound,omitempty"`  // of Ratio by the times of steps; 0 if not computed
 	Times    []float64 `json:"step_seconds"`     // by rows - 1; 0 if not measured
+	Used     []int     `json:"drafted_steps"`    // with drafts, steps by rows - 1
+	Taken    []float64 `json:"drafted_seconds"`  // their median times; 0 if there were none
 	Plains   []float64 `json:"plain_samples"`    // tokens/s
 	Drafteds []float64 `json:"drafted_samples"`  // tokens/s
 	Model    string    `json:"model"`
@@ -92,6 +94,18 @@ func (s *Steps) reset() {
 	s.list = nil
 }
 
+// add adds the steps of another collection.
+func (s *Steps) add(o *Steps) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s.list == nil {
+		s.list = map[int][]float64{}
+	}
+	for rows, list := range o.list {
+		s.list[rows] = append(s.list[rows], list...)
+	}
+}
+
 // medians returns the median time of steps of 1, 2, ... rows, 0 where there are none.
 func (s *Steps) medians(rows int) []float64 {
 	s.mu.Lock()
@@ -99,6 +113,17 @@ func (s *Steps) medians(rows int) []float64 {
 	out := make([]float64, rows)
 	for i := range out {
 		out[i] = spread.Summarize(s.list[i+1]).Median
+	}
+	return out
+}
+
+// counts returns the number of steps of 1, 2, ... rows.
+func (s *Steps) counts(rows int) []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]int, rows)
+	for i := range out {
+		out[i] = len(s.list[i+1])
 	}
 	return out
 }
@@ -223,6 +248,7 @@ func Measure(ctx context.Context, o Options) (*Row, error) {
 	o.Steps.reset()
 	var ratios []float64
 	var total sample
+	var all, used Steps // of plain and drafted runs; of drafted runs
 	for rep := range o.Reps + 1 {
 		plain, err := o.run(ctx, -1, nil)
 		if err != nil {
@@ -231,10 +257,17 @@ func Measure(ctx context.Context, o Options) (*Row, error) {
 		if o.Replay != nil {
 			o.Replay.Seed = uint64(rep)
 		}
+		all.add(o.Steps)
+		o.Steps.reset()
 		drafted, err := o.run(ctx, 0, nil)
 		if err != nil {
 			return nil, err
 		}
+		if rep > 0 {
+			used.add(o.Steps)
+		}
+		all.add(o.Steps)
+		o.Steps.reset()
 		if o.Step(); rep == 0 {
 			continue // the controller learns
 		}
@@ -244,8 +277,9 @@ func Measure(ctx context.Context, o Options) (*Row, error) {
 		total.steps += drafted.steps * len(o.Requests)
 	}
 	if row.Times == nil {
-		row.Times = o.Steps.medians(o.Rows)
+		row.Times = all.medians(o.Rows)
 	}
+	row.Used, row.Taken = used.counts(o.Rows), used.medians(o.Rows)
 	row.Plain, row.Drafted = spread.Summarize(row.Plains).Median, spread.Summarize(row.Drafteds).Median
 	row.Ratio, row.Low = spread.Summarize(ratios).Median, lowOf(ratios)
 	row.Accepted = float64(total.accepted) / math.Max(1, float64(total.drafted))
