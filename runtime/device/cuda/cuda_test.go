@@ -108,7 +108,8 @@ func TestInfo(t *testing.T) {
 	if err != nil || len(infos) != 1 {
 		t.Fatal(infos, err)
 	}
-	want := device.Info{Name: "stub", API: "CUDA", Driver: "12.4", MemoryBytes: 1 << 34, MatrixUnit: true}
+	want := device.Info{Name: "stub", API: "CUDA", Driver: "12.4", Address: "0000:17:00.0", MemoryBytes: 1 << 34,
+		MatrixUnit: true}
 	if infos[0] != want {
 		t.Errorf("%+v, want %+v", infos[0], want)
 	}
