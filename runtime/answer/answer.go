@@ -31,6 +31,7 @@ type Generator struct {
 	verdict check.Judgement
 	cache   *grammarCache
 	meter   *energy.Meter // nil: no metrics of energy
+	info    [][2]string   // labels of sandwich_info
 	// vocab returns the vocabulary for grammars, built on first use.
 	vocab func() *grammar.Vocab
 }
@@ -68,6 +69,10 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 // Meter adds the energy that a meter reads to the metrics. It must be called before the Generator
 // is used; the caller closes the meter.
 func (g *Generator) Meter(m *energy.Meter) { g.meter = m }
+
+// Describe sets the labels of the metric sandwich_info. It must be called before the Generator is
+// used.
+func (g *Generator) Describe(labels ...[2]string) { g.info = labels }
 
 // Ready returns an error that states why the engine accepts no requests at present, or nil.
 func (g *Generator) Ready() error { return g.engine.Ready() }

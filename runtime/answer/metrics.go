@@ -8,6 +8,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/server/metrics"
 )
@@ -22,6 +23,8 @@ func (g *Generator) Metrics() []metrics.Metric {
 	gauge := func(name, help string, v float64, labels ...[2]string) {
 		out = append(out, metrics.Metric{Name: "sandwich_" + name, Help: help, Labels: labels, Value: v})
 	}
+	gauge("info", "1, with what is served as labels.", 1,
+		append([][2]string{{"model", g.model.ID}, {"model_digest", g.model.Digest}}, g.info...)...)
 	phase := func(p string) [2]string { return [2]string{"phase", p} }
 	counter("engine_requests_total", "Requests submitted to the engine.", float64(s.Requests))
 	counter("engine_prompt_tokens_total", "Prompt tokens submitted.", float64(s.PromptTokens))
@@ -60,12 +63,7 @@ func (g *Generator) Metrics() []metrics.Metric {
 	counter("device_divided_total", "Prefills that a device and the cores computed together.", float64(s.Divided))
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
 	out = append(out, draftMetrics(s.Drafts)...)
-	for _, class := range []api.Class{api.Reactive, api.Proactive} {
-		of := [2]string{"class", class.String()}
-		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[class]), of)
-		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
-			float64(s.Scheduler.Running[class]), of)
-	}
+	out = append(out, requestMetrics(s)...)
 	g.cache.mu.Lock()
 	counter("grammars_compiled_total", "Grammars of formats and tools that were compiled.", float64(g.cache.compiled))
 	counter("grammars_reused_total", "Requests whose grammar was there already.", float64(g.cache.reused))
@@ -74,8 +72,6 @@ func (g *Generator) Metrics() []metrics.Metric {
 	if s.Prefixes != nil {
 		out = append(out, prefixMetrics(s)...)
 	}
-	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
-	gauge("kv_blocks_free", "KV blocks that no sequence holds.", float64(s.Scheduler.Free))
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Weights), [2]string{"what", "weights"})
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.KV), [2]string{"what", "kv"})
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Activations), [2]string{"what", "activations"})
@@ -83,6 +79,30 @@ func (g *Generator) Metrics() []metrics.Metric {
 		out = append(out, placementMetrics(places)...)
 	}
 	return append(out, energyMetrics(g.meter.Read())...)
+}
+
+// requestMetrics returns the gauges of requests and of the KV blocks that they hold.
+func requestMetrics(s engine.Stats) (out []metrics.Metric) {
+	gauge := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, metrics.Metric{Name: "sandwich_" + name, Help: help, Labels: labels, Value: v})
+	}
+	var waiting, running int
+	for _, class := range []api.Class{api.Reactive, api.Proactive} {
+		of, waits, runs := [2]string{"class", class.String()}, s.Scheduler.Waiting[class], s.Scheduler.Running[class]
+		gauge("engine_waiting", "Requests that wait.", float64(waits), of)
+		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
+			float64(runs), of)
+		waiting, running = waiting+waits, running+runs
+	}
+	gauge("requests_waiting", "Requests that wait, of all classes.", float64(waiting))
+	gauge("requests_running", "Requests that hold KV blocks, of all classes.", float64(running))
+	blocks, free := s.Scheduler.Blocks, s.Scheduler.Free
+	gauge("kv_blocks", "KV blocks.", float64(blocks))
+	gauge("kv_blocks_free", "KV blocks that no sequence holds.", float64(free))
+	gauge("kv_block_tokens", "Positions of a KV block.", kvcache.BlockTokens)
+	gauge("kv_cache_usage_ratio", "Fraction of the KV blocks that sequences hold.",
+		float64(blocks-free)/float64(max(1, blocks)))
+	return out
 }
 
 // energyMetrics returns the counters of energy by source, and a gauge for each source that is not

@@ -163,12 +163,12 @@ func TestHealthAfterHangUps(t *testing.T) {
 	}
 }
 
-// The health listener serves /health only and requires no key.
+// The health listener serves /health and /metrics only and requires no key.
 func TestHealthListener(t *testing.T) {
 	_, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{APIKeys: []string{"secret"}})
-	for path, want := range map[string]int{"/health": 200, "/metrics": 404, "/v1/models": 404, "/": 404} {
+	for path, want := range map[string]int{"/health": 200, "/metrics": 200, "/v1/models": 404, "/": 404} {
 		if code, text, _ := get(t, health+path); code != want {
-			t.Errorf("%s: status %d %s, want %d", path, code, text, want)
+			t.Errorf("%s: status %d %.100s, want %d", path, code, text, want)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func allowedHeaders(asked string) string {
 func (s *Server) check(x *exchange.Exchange, r *http.Request, rt route, known bool) *apierr.Error {
 	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
 	switch {
-	case !rt.open && !s.authorized(x, r):
+	case !rt.open && !rt.public && !s.authorized(x, r):
 		return apierr.New(http.StatusUnauthorized, apierr.TypeInvalid, "invalid_api_key",
 			"a valid API key is required; send the header Authorization: Bearer KEY or X-Api-Key: KEY")
 	case !known:

@@ -11,13 +11,15 @@ import (
 	"sandwich/runtime/server/jsontext"
 )
 
-// readiness is the state of a server: loading, ready or draining. It counts running requests, so
-// that draining ends when the last one has finished.
+// readiness is the state of a server: loading, ready, leaving or draining. A leaving server reports
+// its shutdown but accepts requests. A draining one counts those that run, so that draining ends
+// when the last one has finished.
 type readiness struct {
 	mu       sync.Mutex
 	ready    bool
 	stage    string  // current stage of loading
 	share    float64 // completed fraction of the stage
+	leaving  bool
 	draining bool
 	answers  int
 	ended    chan struct{} // closed once the server drains and no request runs
@@ -61,14 +63,29 @@ func (r *readiness) enter() *apierr.Error {
 	return nil
 }
 
-// leave ends a request.
-func (r *readiness) leave() {
+// exit ends a request.
+func (r *readiness) exit() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers--
 	if r.draining && r.answers == 0 {
 		close(r.ended)
 	}
+}
+
+// leave reports the shutdown from now on, and whether the server accepts requests.
+func (r *readiness) leave() (accepts bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaving = true
+	return r.ready
+}
+
+// isLeaving reports whether the server is about to shut down.
+func (r *readiness) isLeaving() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leaving || r.draining
 }
 
 // drain refuses further requests and returns a channel that is closed when the last running one has
@@ -90,7 +107,7 @@ func (r *readiness) unready() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.draining:
+	case r.draining, r.leaving:
 		return []byte(`{"status":"shutting down"}`)
 	case r.ready:
 		return nil
@@ -123,6 +140,6 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request, serve http.H
 		fail.Write(w)
 		return
 	}
-	defer s.readiness.leave()
+	defer s.readiness.exit()
 	serve(w, r)
 }

@@ -131,3 +131,54 @@ func TestSetKeys(t *testing.T) {
 		t.Errorf("the answer under way: status %d", code)
 	}
 }
+
+// TestDrainDelay checks that a server that is about to shut down reports it, but accepts requests
+// until the delay is over, on connections that end with the answer.
+func TestDrainDelay(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hurry := make(chan struct{})
+	srv := New(&fake{words: []string{"a"}}, Options{DrainDelay: time.Hour, Hurry: hurry})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, ln) }()
+	url := "http://" + ln.Addr().String()
+	ask := func() *http.Response {
+		resp, err := send(t, t.Context(), url, chatOnce)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp
+	}
+	if resp := ask(); resp.StatusCode != 200 || resp.Close {
+		t.Fatalf("before: status %d, close %v", resp.StatusCode, resp.Close)
+	}
+	stop()
+	eventually(t, "health says that the server ends", func() bool {
+		code, text, _ := get(t, url+"/health")
+		return code == 503 && strings.Contains(text, "shutting down")
+	})
+	if resp := ask(); resp.StatusCode != 200 || !resp.Close {
+		t.Errorf("during the delay: status %d, close %v", resp.StatusCode, resp.Close)
+	}
+	close(hurry)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoDrainDelayWhileLoading checks that a server that loads its model ends at once.
+func TestNoDrainDelayWhileLoading(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := New(nil, Options{DrainDelay: time.Hour}).Serve(ctx, ln); err != nil {
+		t.Error(err)
+	}
+}

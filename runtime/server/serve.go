@@ -17,9 +17,10 @@ import (
 // buffered data.
 const drainTimeout = 2 * time.Second
 
-// Serve serves HTTP on ln until ctx ends. It then waits for running answers up to Options.Grace,
-// cancels the rest and returns nil. While it waits, /health and new requests get status 503. It
-// closes ln and returns an error only if ln fails.
+// Serve serves HTTP on ln until ctx ends. For Options.DrainDelay it then still accepts requests,
+// while /health has status 503. After that it refuses requests with status 503, waits for running
+// answers up to Options.Grace, cancels the rest and returns nil. It closes ln and returns an error
+// only if ln fails.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -49,9 +50,29 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
+	if err := s.awaitDrainDelay(failed); err != nil {
+		cut(api.ErrClosed)
+		srv.Close()
+		return err
+	}
 	s.drain(srv, table, cut)
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err
+	}
+	return nil
+}
+
+// awaitDrainDelay reports the shutdown at /health and waits for Options.DrainDelay. It returns
+// early if the server accepts no requests, at Options.Hurry, or with the error of the listener.
+func (s *Server) awaitDrainDelay(failed <-chan error) error {
+	if accepts := s.readiness.leave(); !accepts || s.opts.DrainDelay <= 0 {
+		return nil
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-s.opts.Hurry:
+	case <-time.After(s.opts.DrainDelay):
 	}
 	return nil
 }
@@ -118,14 +139,16 @@ func dismissStalled(table *conntable.Table) (stop func()) {
 	return stop
 }
 
-// ServeHealth serves /health alone on a separate listener until ctx ends. It is independent of the
-// load of the main listener and needs no key. It closes ln and returns an error only if ln fails.
+// ServeHealth serves /health and /metrics on a separate listener until ctx ends. It is independent
+// of the load of the main listener and needs no key. It closes ln and returns an error only if ln
+// fails.
 func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
 	const timeout = 5 * time.Second
 	table := conntable.New(ln, conntable.Options{Most: healthConns, MostClient: healthConns, WriteTimeout: timeout,
 		Refusal: tooManyConnections})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { s.serveReady(w, r, s.metrics) })
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ContentLength != 0 {

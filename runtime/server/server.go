@@ -50,6 +50,15 @@ type Options struct {
 	Heartbeat     time.Duration // interval of keep-alive comments in a quiet stream; 10 s
 	Grace         time.Duration // for running answers at shutdown; 30 s
 
+	// DrainDelay is the time at shutdown for which requests are still accepted while /health
+	// reports the shutdown, so that a load balancer can direct new requests elsewhere; 0. Hurry
+	// ends it early when it is closed; it may be nil.
+	DrainDelay time.Duration
+	Hurry      <-chan struct{}
+
+	// OpenMetrics answers /metrics without a key.
+	OpenMetrics bool
+
 	// StablePrefix moves lines of system prompts with the date or the time to the end of the last
 	// user message, so that prompts begin alike, and says so in a warning.
 	StablePrefix bool
@@ -105,7 +114,8 @@ type Server struct {
 // route is the handler of a path.
 type route struct {
 	method string // GET (and HEAD) or POST
-	open   bool   // requires no key
+	open   bool   // requires no key and no model
+	public bool   // requires no key
 	form   bool   // accepts JSON that is declared as a form, as by curl -d
 	serve  func(w http.ResponseWriter, r *http.Request)
 	format apierr.Format
@@ -131,7 +141,7 @@ func New(g generation.Generator, o Options) *Server {
 	s.routes = map[string]route{
 		"/":                    {method: http.MethodGet, open: true, serve: s.root},
 		"/health":              {method: http.MethodGet, open: true, serve: s.health},
-		"/metrics":             {method: http.MethodGet, serve: s.metrics},
+		"/metrics":             {method: http.MethodGet, public: o.OpenMetrics, serve: s.metrics},
 		"/v1/models":           {method: http.MethodGet, serve: s.openAI.Models},
 		"/v1/chat/completions": {method: http.MethodPost, serve: s.openAI.Generate(true)},
 		"/v1/completions":      {method: http.MethodPost, serve: s.openAI.Generate(false)},
@@ -199,6 +209,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e := s.check(x, r, rt, known); e != nil {
 		e.Write(x)
 		return
+	}
+	if s.readiness.isLeaving() {
+		x.Header().Set("Connection", "close") // the client should reconnect to a server that stays
 	}
 	if rt.open {
 		rt.serve(x, r)

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"sandwich/runtime/api"
@@ -21,6 +22,7 @@ import (
 type Exchange struct {
 	http.ResponseWriter
 	ID         string
+	Trace      string // of the client's traceparent header; "": none
 	Route      string // path pattern of the route: one of a fixed set
 	Method     string
 	Start      time.Time
@@ -52,7 +54,28 @@ func NewExchange(w http.ResponseWriter, r *http.Request, route string) *Exchange
 		x.ID = "req-" + rand.Text()
 	}
 	w.Header().Set(RequestID, x.ID)
+	x.Trace = traceOf(r.Header.Get("Traceparent"))
 	return x
+}
+
+// traceOf returns the trace id of a traceparent header (W3C Trace Context, level 1), or "" if the
+// header is not valid.
+func traceOf(parent string) string {
+	const version, trace, span, flags = 2, 32, 16, 2
+	fields := strings.Split(parent, "-")
+	if len(fields) < 4 || len(fields[0]) != version || len(fields[1]) != trace || len(fields[2]) != span ||
+		len(fields[3]) != flags || fields[0] == "00" && len(fields) > 4 || fields[0] == "ff" {
+		return ""
+	}
+	for _, f := range fields[:4] {
+		if strings.Trim(f, "0123456789abcdef") != "" {
+			return ""
+		}
+	}
+	if strings.Trim(fields[1], "0") == "" || strings.Trim(fields[2], "0") == "" {
+		return ""
+	}
+	return fields[1]
 }
 
 // isCleanID reports whether a client's request id may appear in the log and in a header.
@@ -111,6 +134,9 @@ func (x *Exchange) Log(l *slog.Logger) {
 	a := []slog.Attr{
 		slog.String("id", x.ID), slog.String("method", x.Method), slog.String("route", x.Route),
 		slog.Int("status", x.Status),
+	}
+	if x.Trace != "" {
+		a = append(a, slog.String("trace_id", x.Trace))
 	}
 	if x.Class != api.Reactive {
 		a = append(a, slog.String("class", x.Class.String()))

@@ -15,6 +15,9 @@ import (
 // recorded.
 var version, commit = "dev", ""
 
+// Version returns the version of the build, "dev" if it was not made by the Makefile.
+func Version() string { return version }
+
 // Line returns the output of the verb version and the flag --version.
 func Line() string {
 	return fmt.Sprintf("sandwich %s commit %s %s %s/%s",

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/show"
@@ -29,14 +30,21 @@ type listeners struct {
 	keys     []string
 	keyFile  string         // "" without --api-key-file
 	hangUps  chan os.Signal // SIGHUP
+	stops    chan os.Signal // SIGINT and SIGTERM while --drain-delay may run
+	hurry    chan struct{}  // closed by the second of them
 	noHealth context.CancelFunc
 }
 
 // openListeners binds the addresses and reads the keys. It runs before the model is loaded, so that
 // a busy port or an unreadable file is reported at once.
 func (f *serveFlags) openListeners() (*listeners, error) {
-	d := &listeners{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {}}
+	d := &listeners{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {},
+		stops: make(chan os.Signal, 2), hurry: make(chan struct{})}
 	signal.Notify(d.hangUps, syscall.SIGHUP)
+	if f.drainDelay > 0 {
+		signal.Notify(d.stops, os.Interrupt, syscall.SIGTERM)
+		go d.awaitHurry(f.drainDelay)
+	}
 	var err error
 	if d.keys, err = readKeys(f.keys); err != nil {
 		return nil, exit.Usage(err)
@@ -57,7 +65,8 @@ func (f *serveFlags) openListeners() (*listeners, error) {
 	// A proxy may have a connection per running or waiting request, and as many idle ones.
 	conns := max(4096, 4*2*(f.sizes.Parallel+f.sizes.Queue))
 	d.server = server.New(nil, f.access.options(server.Options{
-		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns,
+		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns, DrainDelay: f.drainDelay,
+		Hurry: d.hurry, OpenMetrics: f.openMetrics,
 	}, d.main.Addr()))
 	return d, nil
 }
@@ -81,10 +90,27 @@ func (d *listeners) open(ctx context.Context) <-chan error {
 	return ended
 }
 
+// awaitHurry ends the drain delay at the second signal to stop. A signal after the delay ends the
+// program.
+func (d *listeners) awaitHurry(delay time.Duration) {
+	defer signal.Stop(d.stops)
+	if _, ok := <-d.stops; !ok {
+		return
+	}
+	show.Notice(fmt.Sprintf("requests are accepted for another %s; a second signal ends this delay", delay))
+	select {
+	case <-d.stops:
+		close(d.hurry)
+	case <-time.After(delay):
+	}
+}
+
 // close stops the reloading of keys and the health listener.
 func (d *listeners) close() {
 	signal.Stop(d.hangUps)
 	close(d.hangUps)
+	signal.Stop(d.stops)
+	close(d.stops)
 	d.noHealth()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
@@ -37,6 +38,8 @@ type serveFlags struct {
 	dryRun      bool
 	key         planreport.RequiredKey
 	grace       time.Duration
+	drainDelay  time.Duration
+	openMetrics bool
 	access      accessFlags
 	prefixes    modelflags.PrefixStore
 }
@@ -54,7 +57,9 @@ beyond --queue gets status 429 with Retry-After. SIGTERM and Ctrl-C let running 
 --api-key-file again.
 
 /health returns 503 with the stage and its progress while the model loads, 200 while requests are accepted, and 503 while
-the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients.
+the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients,
+and /metrics with it. With --drain-delay the server accepts requests for that time after SIGTERM, although /health already
+returns 503, so that a load balancer can direct new ones to another server.
 
 Each request is logged on stderr when it ends, with its id (also sent as X-Request-Id; an id of the client is kept),
 route, status, tokens and times, and without prompts, answers or keys. Two statuses appear only in the log: 499 if the
@@ -97,7 +102,8 @@ different API keys share no prefix cache.`,
 func (f *serveFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
-	fs.StringVar(&f.health, "health-listen", "", "address and port of a second listener that serves only /health")
+	fs.StringVar(&f.health, "health-listen", "", "address and port of a second listener that serves only "+
+		"/health and /metrics, without a key")
 	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key per line, followed by class=proactive or "+
 		"class=NUMBER if its requests can wait; all endpoints but /health then require a key")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
@@ -112,9 +118,15 @@ func (f *serveFlags) add(c *cobra.Command) {
 	f.sizes.AddService(fs)
 	modelflags.AddSpeculate(fs, &f.sizes.Speculation)
 	flags.Duration(fs, &f.grace, "grace", 30*time.Second, "time limit for running requests after SIGTERM")
+	flags.Duration(fs, &f.drainDelay, "drain-delay", 0, "time after SIGTERM in which requests are still accepted "+
+		"while /health reports the shutdown, for load balancers, such as 5s; a second signal ends it")
+	fs.BoolVar(&f.openMetrics, "open-metrics", false, "answer /metrics without an API key")
 	f.prefixes.Add(fs)
 	f.access.add(c)
 }
+
+// maxDrainDelay is the limit of --drain-delay.
+const maxDrainDelay = time.Hour
 
 func (f *serveFlags) check() error {
 	s := &f.sizes
@@ -129,6 +141,8 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--queue %d is out of range; give a number from 0 to %d", s.Queue, 1<<20)
 	case f.clientConns < 0 || f.clientConns > 1<<20:
 		return fmt.Errorf("--client-connections %d is out of range; give a number from 1 to %d", f.clientConns, 1<<20)
+	case f.drainDelay < 0 || f.drainDelay > maxDrainDelay:
+		return fmt.Errorf("--drain-delay %s is out of range; give a time from 0 to %s", f.drainDelay, maxDrainDelay)
 	case f.grace <= 0:
 		return errors.New("--grace is not above 0; give a duration such as 30s")
 	}
@@ -172,6 +186,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 		defer l.close()
 		g := l.session.Generator(l.engine, f.sizes.Parallel)
 		g.Meter(l.meter)
+		g.Describe(infoLabels(l.session)...)
 		d.server.Ready(g)
 		announce(out, d.main.Addr(), l.session, d.keys)
 	} else {
@@ -192,6 +207,16 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 		return cause
 	}
 	return nil
+}
+
+// infoLabels returns the labels of the metric sandwich_info that do not describe the model.
+func infoLabels(s *session.Session) [][2]string {
+	tuned := "no"
+	if s.Plan.Tuned {
+		tuned = "yes"
+	}
+	return [][2]string{{"version", build.Version()}, {"commit", build.Commit()}, {"plan", s.Plan.Digest()},
+		{"tuned", tuned}, {"host", s.Profile.Fingerprint()}, {"topology", s.Profile.Machine.Tree.Digest().String()}}
 }
 
 // load opens the session and starts the engine over it. The end of ctx stops the packing of
