@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -168,6 +168,18 @@ lanes: build ## one lane for both phases against a lane for each, on a simulated
 	  echo "# date: $$(date +%F)"; \
 	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
 	  test -z "$(LANES_NOTE)" || echo "# note: $(LANES_NOTE)"; cat bin/lanes.csv; } > docs/results/data/$(LANES_MACHINE)/lanes-1.csv
+	$(MAKE) results
+
+ABLATION_MACHINE ?= zen4-2c
+ABLATION_FLAGS ?= --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speed 3 --runs 3
+ablation: build ## reactive first token and proactive throughput without each part of the dispatch to a device, simulated; writes docs/results/data/ABLATION_MACHINE/ablation-1.csv
+	./$(BIN) bench load ablation $(ABLATION_FLAGS) --format csv > bin/ablation.csv
+	{ echo "# title: First-token latency and proactive throughput with a simulated device, without each part of the dispatch"; \
+	  echo "# command: sandwich bench load ablation $(ABLATION_FLAGS) --format csv"; echo "# build: $(COMMIT)"; \
+	  echo "# date: $$(date +%F)"; \
+	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
+	  echo "# note: neither side is slowed by the other, so bandwidth-aware dispatch shows its cost only"; \
+	  test -z "$(ABLATION_NOTE)" || echo "# note: $(ABLATION_NOTE)"; cat bin/ablation.csv; } > docs/results/data/$(ABLATION_MACHINE)/ablation-1.csv
 	$(MAKE) results
 
 results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data

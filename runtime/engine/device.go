@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/forecast"
+	"sandwich/runtime/engine/forward"
+	"sandwich/runtime/engine/traffic"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
@@ -59,6 +63,61 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 	divides := o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill})
 	e.lanes.enabled = divides && e.runner.ReserveMore() == nil
 	return &e.lanes
+}
+
+// monitor returns a monitor of the memory that the device and the cores share, or nil if they share
+// none or one of them runs both phases.
+func (o *DeviceOptions) monitor(r *forward.Runner) *traffic.Monitor {
+	if o.Device == nil || len(o.Phases) == phase.Count || o.IgnoreTraffic || !o.Device.Info().Unified {
+		return nil
+	}
+	m, kv := r.Memory(), int64(r.Assembly().KV.Bytes())
+	return traffic.New(m.Weights, kv/int64(max(1, r.Blocks()*kvcache.BlockTokens)))
+}
+
+// contends reports whether a prefill and a decode batch slow each other down. Engine.mu is held.
+func (e *Engine) contends(pos, n, rows, positions int) bool {
+	if e.onDevice.device == nil {
+		return false
+	}
+	at := func(s traffic.Side) *cost.Table {
+		if s == traffic.Device {
+			return e.onDevice.costs
+		}
+		return e.cores.costs
+	}
+	ofPrefill, ofDecode := e.sides()
+	prefill := traffic.Work{Positions: pos + n, Takes: at(ofPrefill).Forward(phase.Prefill, cost.Span(pos, n))}
+	decode := traffic.Work{Positions: positions, Takes: at(ofDecode).Forward(phase.Decode,
+		cost.Load{Rows: rows, Heads: rows, Positions: positions})}
+	if ofPrefill == traffic.Device {
+		return e.contend(decode, prefill)
+	}
+	return e.contend(prefill, decode)
+}
+
+// sides returns where prefills and decode batches run.
+func (e *Engine) sides() (ofPrefill, ofDecode traffic.Side) {
+	if e.sched.Lanes()[deviceLane].Serves(phase.Prefill) {
+		return traffic.Device, traffic.Cores
+	}
+	return traffic.Cores, traffic.Device
+}
+
+// learnTraffic takes a complete forward of the lane into the measured flow of its side.
+func (c *lane) learnTraffic(act *sched.Action, done bool) {
+	if c.traffic == nil || !done || act.Kind == sched.Resume || c.onDevice.device == nil || c.onCores {
+		return
+	}
+	w := traffic.Work{Takes: c.took}
+	for i := range c.batch.Spans {
+		w.Positions += c.batch.Spans[i].Pos + c.batch.Spans[i].Rows
+	}
+	side := traffic.Cores
+	if c.device != nil {
+		side = traffic.Device
+	}
+	c.traffic.Learn(side, w)
 }
 
 // compileAhead lets the device compile kernels for the rows of the chunks of a prompt, while the

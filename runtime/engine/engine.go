@@ -82,11 +82,16 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
-		TPOT: o.TPOT, Forecast: func(rows, positions int) time.Duration {
+		TPOT: o.TPOT, NoPreemption: o.NoPreemption, NoPiggyback: o.NoPiggyback, Forecast: func(rows, positions int) time.Duration {
 			return costs.Forward(phase.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
 		}}
 	if r.Model.Pooled() {
 		config.Texts, config.Whole, config.Queue = true, r.Model.WholeText(), most*maxTexts
+	}
+	var e *Engine
+	monitor := o.Accelerator.monitor(r)
+	if monitor != nil {
+		config.Contends = func(pos, n, rows, positions int) bool { return e.contends(pos, n, rows, positions) }
 	}
 	scheduler, err := sched.New(config)
 	if err != nil {
@@ -94,12 +99,12 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
-	e := &Engine{
+	e = &Engine{
 		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
 		buffer: sampling.NewBuffer(r.Assembly().Workers.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(), drafting: drafts,
-		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator,
+		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator, traffic: monitor, contend: monitor.Contend,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.openPrefixes(&o)

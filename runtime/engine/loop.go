@@ -150,6 +150,7 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 func (c *lane) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
 	c.counts.add(act, c.took)
 	c.learn(act)
+	c.learnTraffic(act, done)
 	if act.Kind == sched.Decode {
 		l := loadOf(&c.batch)
 		c.drafting.Stepped(l.Rows, l.Positions, (c.took + c.gap).Seconds())

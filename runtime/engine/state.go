@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/engine/sampling"
+	"sandwich/runtime/engine/traffic"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/offload"
@@ -56,6 +57,8 @@ type Service struct {
 	Quantum  float64
 	Bound    time.Duration
 	TPOT     time.Duration
+
+	NoPreemption, NoPiggyback bool
 }
 
 // PrefixOptions configures the prefix store of an engine.
@@ -87,6 +90,9 @@ type DeviceOptions struct {
 	// Static compiles kernels for the rows of prompts in the background while the prompts wait. A
 	// prompt uses those that are ready when it runs.
 	Static bool
+	// IgnoreTraffic lets forwards of different classes run on the device and on the cores at the
+	// same time even if they are predicted to be slowed by memory that both share.
+	IgnoreTraffic bool
 	// Optional uses the cores alone if the device cannot run the model, after a call of Refused,
 	// which may be nil. Otherwise New returns the error.
 	Optional bool
@@ -139,7 +145,9 @@ type Engine struct {
 	begin    time.Time
 	once     sync.Once // of Close
 
-	accelerates DeviceOptions // of onDevice
+	accelerates DeviceOptions                         // of onDevice
+	traffic     *traffic.Monitor                      // of memory that the device and the cores share; nil: they share none
+	contend     func(cores, device traffic.Work) bool // of traffic; replaced by tests
 }
 
 // job is a request that has not ended.

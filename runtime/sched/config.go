@@ -64,6 +64,16 @@ type Config struct {
 	TPOT    time.Duration // bound of the predicted time of a decode batch of both classes; 0: MixedCap applies
 	Slice   time.Duration // time slice of the policy share; 50 ms
 
+	// Contends reports whether a prefill of n rows after pos positions and a decode batch are
+	// predicted to slow each other down on two lanes, because both are bound by memory that the
+	// lanes share. If they have different classes, the less urgent one then waits, or a proactive
+	// prefill runs in quanta, as on one lane. nil: lanes share no memory.
+	Contends func(pos, n, rows, positions int) bool
+
+	// NoPreemption lets proactive prefills run to the end of their chunk. NoPiggyback runs no
+	// proactive work next to reactive decoding before it has aged. They are for comparisons.
+	NoPreemption, NoPiggyback bool
+
 	// Forecast predicts the time of a decode step from its rows and the number of positions that
 	// they attend to together. It returns 0 if it has no prediction. nil predicts nothing.
 	Forecast func(rows, positions int) time.Duration
@@ -114,6 +124,9 @@ func allotInOrder(drafts []Draft, free int) {
 		free -= d.Rows
 	}
 }
+
+// contend reports whether work on two lanes may have to run one after the other.
+func (c *Config) contend() bool { return c.Contends != nil || c.NoPiggyback }
 
 func (c Config) residents() int { return Residents(c.MaxRunning) }
 

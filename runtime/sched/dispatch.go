@@ -8,11 +8,16 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// dispatch starts the next forward of each lane that is free, if there is anything to compute.
+// dispatch starts the next forward of each lane that is free, if there is anything to compute. If
+// lanes contend, that of prefills comes first, since a quantum may precede a decode batch.
 func (s *Scheduler) dispatch() {
+	first := s.laneOf[phase.Prefill]
+	if !s.cfg.contend() {
+		first = 0
+	}
 	for i := range s.flights {
-		if !s.flights[i].active {
-			s.dispatchLane(&s.cfg.Lanes[i])
+		if id := (int(first) + i) % len(s.flights); !s.flights[id].active {
+			s.dispatchLane(&s.cfg.Lanes[id])
 		}
 	}
 }
@@ -22,11 +27,12 @@ func (s *Scheduler) dispatch() {
 func (s *Scheduler) dispatchLane(l *Lane) {
 	w := s.work()
 	if !l.Serves(phase.Prefill) {
-		if w.decode != [2]int{} {
+		if w.decode != [2]int{} && !s.decodeWaits(w) {
 			s.startDecode(0)
 		}
 		return
 	}
+	both := w
 	if !l.Serves(phase.Decode) {
 		w.decode = [2]int{}
 	}
@@ -36,6 +42,16 @@ func (s *Scheduler) dispatchLane(l *Lane) {
 	r, quantum := s.policy.next(s, w)
 	if r == nil && !l.Serves(phase.Decode) {
 		r, quantum = cmp.Or(w.prefill[Reactive], w.prefill[Proactive]), 0
+	}
+	if r != nil {
+		if waits, _ := s.contends(r, both); waits {
+			if s.flight(phase.Decode).active {
+				return
+			}
+			if r, quantum = s.policy.next(s, both); r == nil {
+				return // the decode batch starts
+			}
+		}
 	}
 	if r != nil {
 		s.startPrefill(r, quantum)
@@ -65,11 +81,74 @@ func (s *Scheduler) work() (w work) {
 	return w
 }
 
+// contends reports whether the prefill of r and the decode batch in flight, or the next one, must
+// not run at the same time on two lanes, and which one is less urgent: only reactive requests and
+// those that have aged come before others. The less urgent one waits.
+func (s *Scheduler) contends(r *request, w work) (prefillWaits, decodeWaits bool) {
+	batch, f := s.batch[:0], s.flight(phase.Decode)
+	switch {
+	case s.sharedLane() || !s.cfg.contend() || !f.active && w.decode == [2]int{}:
+		return false, false
+	case f.active:
+		batch = append(batch, f.reqs...)
+	default:
+		for _, o := range s.running {
+			if s.decodes(o) {
+				batch = append(batch, o)
+			}
+		}
+	}
+	s.batch = batch
+	urgent, positions := false, 0
+	for _, o := range batch {
+		prefillWaits = prefillWaits || o.class == Reactive && r.urgency() == Proactive
+		urgent = urgent || o.urgency() == Reactive
+		positions += o.known
+	}
+	decodeWaits = r.class == Reactive && !urgent
+	if prefillWaits && s.cfg.NoPiggyback {
+		return true, false
+	}
+	if !prefillWaits && !decodeWaits || s.cfg.Contends == nil ||
+		!s.cfg.Contends(r.seq.Len(), min(r.pending(), s.cfg.Chunk), len(batch), positions) {
+		return false, false
+	}
+	return prefillWaits, decodeWaits
+}
+
+// decodeWaits reports whether the decode batch must wait for the prefill in flight on the other
+// lane: for a more urgent one, or one that credit pays for. Another prefill that contends halts.
+func (s *Scheduler) decodeWaits(w work) bool {
+	f := s.flight(phase.Prefill)
+	if !f.active || len(f.reqs) == 0 {
+		return false
+	}
+	prefillWaits, decodeWaits := s.contends(f.reqs[0], w)
+	if prefillWaits && !f.quantum && f.interruptible && !f.halting {
+		s.haltFlight(f)
+	}
+	return decodeWaits || prefillWaits && f.quantum
+}
+
+// prefillWaits reports whether a proactive prefill waits for the decode batch that starts.
+func (s *Scheduler) prefillWaits() bool {
+	if s.sharedLane() || !s.cfg.contend() || s.flight(phase.Prefill).active {
+		return false
+	}
+	w := s.work()
+	r := w.prefill[Proactive]
+	if w.prefill[Reactive] != nil || r == nil {
+		return false
+	}
+	waits, _ := s.contends(r, w)
+	return waits
+}
+
 func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	f := s.flight(phase.Prefill)
 	kind, set := Prefill, s.freeSet(r.class)
 	*f = flight{active: true, prefill: true, lane: f.lane, reqs: append(f.reqs[:0], r),
-		interruptible: r.class == Proactive, began: s.now, quantum: quantum > 0}
+		interruptible: r.class == Proactive && !s.cfg.NoPreemption, began: s.now, quantum: quantum > 0}
 	if r == s.suspended {
 		// The halted chunk continues as it was cut; its requests get no tokens meanwhile.
 		kind, set, f.reqs = Resume, r.set, append(f.reqs[:0], s.held...)
@@ -93,6 +172,8 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	}
 	if f.interruptible {
 		a.Bound = s.cfg.Bound
+	} else {
+		a.Quantum = 0
 	}
 	if f.quantum {
 		s.stats.Quanta++
@@ -139,6 +220,7 @@ func (s *Scheduler) freeSet(c Class) uint8 {
 // startDecode runs the decode batch. Every row gets its block first; urgent sequences take blocks
 // from less urgent ones. quantum is what pays for the batch.
 func (s *Scheduler) startDecode(quantum time.Duration) {
+	apart := s.prefillWaits()
 	most := s.choose()
 	for _, r := range s.batch {
 		for r.seq != nil && !s.cache.Reserve(r.seq, r.known) {
@@ -146,7 +228,7 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 		}
 	}
 	f := s.flight(phase.Decode)
-	*f = flight{active: true, lane: f.lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0}
+	*f = flight{active: true, lane: f.lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0, apart: apart}
 	rows := 0
 	for _, r := range s.batch {
 		if r.seq == nil {

@@ -32,7 +32,6 @@ type sandwich struct {
 	credit       time.Duration // time that proactive prefill may use; negative: a debt
 	step         time.Duration // earned by the last reactive step, which bounds credit
 	saved        time.Duration // earned by reactive prompts while progress is guaranteed
-	earning      time.Duration // predicted time of the forward in flight that earns credit; 0: it earns none
 	rowTime      time.Duration // recent time per row of a proactive prompt, including halts; 0: unknown
 	lastFirst    time.Duration // when a proactive request last had its first quantum
 	lastReactive time.Duration // start of the last reactive forward; negative: none yet
@@ -73,7 +72,8 @@ func (p *sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 		}
 		return r, 0
 	case w.decode[Reactive] > 0:
-		if proactive == nil || !p.affords(s, proactive, p.credit) {
+		if proactive == nil || s.cfg.NoPiggyback && !proactive.promoted ||
+			!p.affords(s, proactive, p.credit) {
 			return nil, 0
 		}
 		return proactive, p.credit
@@ -187,7 +187,7 @@ func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (batch [
 	}
 	for n < min(len(ready), s.cfg.MaxRunning) {
 		r := ready[n]
-		if n > 0 && !p.fits(s, rows+r.pending(), positions+r.pending()*r.known) {
+		if n > 0 && (s.cfg.NoPiggyback || !p.fits(s, rows+r.pending(), positions+r.pending()*r.known)) {
 			break
 		}
 		add(r)
@@ -267,13 +267,11 @@ func (p *sandwich) started(s *Scheduler, f *flight) {
 		}
 	}
 	switch {
-	case f.lane != s.laneOf[phase.Prefill]:
+	case f.lane != s.laneOf[phase.Prefill] && !f.apart:
 	case !f.prefill:
-		p.earning = p.reactiveStep(s, f.reqs)
-	case f.interruptible:
-		p.earning = 0
-	default:
-		p.earning = s.predicted(1, f.reqs[0].seq.Len()+f.reqs[0].rows)
+		f.earning = p.reactiveStep(s, f.reqs)
+	case f.reqs[0].class == Reactive:
+		f.earning = s.predicted(1, f.reqs[0].seq.Len()+f.reqs[0].rows)
 	}
 }
 
@@ -294,7 +292,7 @@ func (p *sandwich) reactiveStep(s *Scheduler, batch []*request) time.Duration {
 // landed accounts for the time of a forward.
 func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 	took := s.now - f.began
-	onPrefills := f.lane == s.laneOf[phase.Prefill]
+	onPrefills := f.lane == s.laneOf[phase.Prefill] || f.apart
 	if onPrefills && len(f.reqs) > 0 && f.reqs[0].class == Reactive {
 		p.lastReactive = f.began
 	}
@@ -303,11 +301,11 @@ func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 		p.credit = max(p.credit-took, -worstDebt)
 		over := max(0, p.credit-p.mostCredit(s))
 		p.credit, p.saved = p.credit-over, p.saved+over
-	case !onPrefills || p.earning == 0:
+	case !onPrefills || f.earning == 0:
 	case f.prefill:
-		p.earnByPrompt(s, took)
+		p.earnByPrompt(s, f.earning, took)
 	default:
-		step := min(p.earning, took)
+		step := min(f.earning, took)
 		if p.guaranteed(s) { // the share of reactive rows, whatever was predicted
 			reactive, all := rowsOf(f.reqs)
 			step = max(step, took*time.Duration(reactive)/time.Duration(all))
@@ -325,7 +323,7 @@ func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 // earnByPrompt adds the earnings of a chunk of a reactive prompt. While an aged prompt waits, that
 // is the earnings of one step, since a chunk may take as long as many. While progress is guaranteed
 // it is the whole share, which is spent between prompts only.
-func (p *sandwich) earnByPrompt(s *Scheduler, took time.Duration) {
+func (p *sandwich) earnByPrompt(s *Scheduler, step, took time.Duration) {
 	agedPrompt := func(r *request) bool { return r.class == Proactive && r.promoted && r.pending() > 1+r.again }
 	switch {
 	case p.guaranteed(s):
@@ -333,7 +331,7 @@ func (p *sandwich) earnByPrompt(s *Scheduler, took time.Duration) {
 		paid := min(earned, max(0, -p.credit)) // a debt is paid first
 		p.credit, p.saved = p.credit+paid, min(p.saved+earned-paid, worstDebt)
 	case slices.ContainsFunc(s.running, agedPrompt):
-		p.credit = min(p.credit+p.share(s, min(p.earning, took, s.cfg.Bound)), p.mostCredit(s))
+		p.credit = min(p.credit+p.share(s, min(step, took, s.cfg.Bound)), p.mostCredit(s))
 	}
 }
 

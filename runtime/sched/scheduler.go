@@ -15,9 +15,11 @@ type flight struct {
 	interruptible bool // it may halt for a request
 	halting       bool // it was told to halt
 	quantum       bool // credit of the policy pays for it
+	apart         bool // a decode batch that runs alone, while prefills that contend with it wait
 	lane          LaneID
 	reqs          []*request
 	began         time.Duration
+	earning       time.Duration // predicted time that earns the policy credit; 0: none
 }
 
 // Scheduler is the state machine; New makes one, Step drives it. It is not safe for concurrent use.

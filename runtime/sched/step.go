@@ -45,8 +45,14 @@ func (s *Scheduler) halt() {
 			s.policy.halts(s, r)
 	}
 	if f.halting {
-		s.actions = append(s.actions, Action{Kind: Halt, Lane: f.lane, ID: f.reqs[0].id})
+		s.haltFlight(f)
 	}
+}
+
+// haltFlight stops a prefill in flight at its next op.
+func (s *Scheduler) haltFlight(f *flight) {
+	f.halting = true
+	s.actions = append(s.actions, Action{Kind: Halt, Lane: f.lane, ID: f.reqs[0].id})
 }
 
 func (s *Scheduler) apply(now time.Duration, e *Event) {

@@ -26,8 +26,9 @@ type Lanes struct {
 	Launch    time.Duration // of a submission
 	Copy      float64       // bytes/s between device and cores; 0: infinite
 	Runs      int           // of each arrangement
-	// Open returns an engine whose forwards run as the options say, and what closes it.
-	Open func(on engine.DeviceOptions) (*Engine, func(), error)
+	// Open returns an engine whose forwards run as the options say, and what closes it. change, which
+	// may be nil, changes how requests share the engine.
+	Open func(on engine.DeviceOptions, change func(*engine.Service)) (*Engine, func(), error)
 	Note func(text string)
 }
 
@@ -60,12 +61,12 @@ type LaneRow struct {
 // Measure runs the arrivals on the cores, which gives the speed of the cores, and then with devices
 // of each speed under each arrangement.
 func (l *Lanes) Measure(ctx context.Context) (rows []LaneRow, err error) {
-	row, runs, model, err := l.arrangement(ctx, lanesCores, engine.DeviceOptions{})
+	one, err := l.arrangement(ctx, lanesCores, engine.DeviceOptions{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	rows = append(rows, row)
-	cores, err := coresRoofline(runs, model)
+	rows = append(rows, one.row())
+	cores, err := coresRoofline(one)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +81,12 @@ func (l *Lanes) Measure(ctx context.Context) (rows []LaneRow, err error) {
 			dev := sim.New(sim.Config{Mode: sim.Timed, Launch: l.Launch, CopyBytesPerS: l.Copy,
 				KernelDuration: r.KernelDuration})
 			var lost error
-			row, _, _, err := l.arrangement(ctx, a.name, engine.DeviceOptions{Device: dev, Name: "simulated device",
-				Phases: a.phases, Divide: a.name == lanesDivided, Lost: func(err error) { lost = err }})
+			one, err := l.arrangement(ctx, a.name, engine.DeviceOptions{Device: dev, Name: "simulated device",
+				Phases: a.phases, Divide: a.name == lanesDivided, Lost: func(err error) { lost = err }}, nil)
 			if err := errors.Join(err, dev.Close(), lost); err != nil {
 				return nil, err
 			}
+			row := one.row()
 			row.Speed = speed
 			rows = append(rows, row)
 		}
@@ -95,37 +97,72 @@ func (l *Lanes) Measure(ctx context.Context) (rows []LaneRow, err error) {
 // weights is the size of the matrices of a model.
 type weights struct{ values, bytes float64 }
 
+// arrangement is one way to run the arrivals, with its runs.
+type arrangement struct {
+	name  string
+	model weights
+	runs  []*Run
+	after engine.Stats // all runs
+}
+
 // arrangement runs the arrivals on an engine, several times.
-func (l *Lanes) arrangement(ctx context.Context, name string, on engine.DeviceOptions) (
-	row LaneRow, runs []*Run, model weights, err error,
+func (l *Lanes) arrangement(ctx context.Context, name string, on engine.DeviceOptions, change func(*engine.Service)) (
+	*arrangement, error,
 ) {
-	e, closed, err := l.Open(on)
+	e, closed, err := l.Open(on, change)
 	if err != nil {
-		return row, nil, model, err
+		return nil, err
 	}
 	defer closed()
 	r := e.engine.Runner()
+	one := &arrangement{name: name}
 	for i := range r.Model.Weights {
-		model.values += float64(r.Model.Weights[i].N) * float64(r.Model.Weights[i].K)
+		one.model.values += float64(r.Model.Weights[i].N) * float64(r.Model.Weights[i].K)
 	}
-	model.bytes = float64(r.Memory().Weights)
-	row = LaneRow{Lanes: name, Runs: l.Runs}
-	var all []replay.Outcome
+	one.model.bytes = float64(r.Memory().Weights)
 	for i := range l.Runs {
 		l.Note(fmt.Sprintf("%s, run %d of %d", name, i+1, l.Runs))
 		run, err := Offer(ctx, l.Trace, l.Seed+uint64(i), e)
 		if err != nil {
-			return row, nil, model, err
+			return nil, err
 		}
-		runs = append(runs, run)
-		all = append(all, run.Outcomes...)
-		row.Halts += run.Sched.Stops
-		row.Proactive += rate(run, sched.Proactive) / float64(l.Runs)
+		one.runs = append(one.runs, run)
 	}
-	reactive := (&replay.Report{Outcomes: all}).Of(sched.Reactive)
-	row.Reactive = len(reactive.Outcomes)
-	row.TTFT, row.TPOT = quantilesOf(reactive, (*replay.Outcome).TTFT), quantilesOf(reactive, (*replay.Outcome).TPOT)
-	return row, runs, model, nil
+	one.after = e.stats()
+	return one, nil
+}
+
+// reactive returns the reactive requests of all runs.
+func (a *arrangement) reactive() *replay.Report {
+	var all []replay.Outcome
+	for _, run := range a.runs {
+		all = append(all, run.Outcomes...)
+	}
+	return (&replay.Report{Outcomes: all}).Of(sched.Reactive)
+}
+
+// proactive returns the mean rate of proactive tokens of the runs.
+func (a *arrangement) proactive() (sum float64) {
+	for _, run := range a.runs {
+		sum += rate(run, sched.Proactive) / float64(len(a.runs))
+	}
+	return sum
+}
+
+// stops returns the halts and quanta of all runs.
+func (a *arrangement) stops() (halts, quanta int64) {
+	for _, run := range a.runs {
+		halts, quanta = halts+run.Sched.Stops, quanta+run.Sched.Quanta
+	}
+	return halts, quanta
+}
+
+func (a *arrangement) row() LaneRow {
+	reactive := a.reactive()
+	halts, _ := a.stops()
+	return LaneRow{Lanes: a.name, Runs: len(a.runs), Halts: halts, Proactive: a.proactive(),
+		Reactive: len(reactive.Outcomes), TTFT: quantilesOf(reactive, (*replay.Outcome).TTFT),
+		TPOT: quantilesOf(reactive, (*replay.Outcome).TPOT)}
 }
 
 // rate returns the tokens of prompts and answers per second of a class.
@@ -144,10 +181,11 @@ func rate(run *Run, class sched.Class) float64 {
 
 // coresRoofline returns the ceilings that the forwards of runs on the cores reached: arithmetic by
 // the prefills, bandwidth by the decode batches.
-func coresRoofline(runs []*Run, model weights) (r sim.Roofline, err error) {
+func coresRoofline(a *arrangement) (r sim.Roofline, err error) {
 	var took [phase.Count]time.Duration
 	var rows, batches int
-	for _, run := range runs {
+	model := a.model
+	for _, run := range a.runs {
 		for i := range run.Forwards {
 			switch f := &run.Forwards[i]; {
 			case f.Prefill:

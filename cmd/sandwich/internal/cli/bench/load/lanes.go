@@ -14,17 +14,34 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure/load"
 )
 
-// laneFlags are the flags of bench load lanes.
-type laneFlags struct {
+// simFlags are the flags of a simulated device.
+type simFlags struct {
 	loadFlags
-	speeds    []float64
 	bandwidth float64
 	launch    time.Duration
 	copyRate  float64 // GB/s
 	runs      int
+}
+
+func (f *simFlags) add(c *cobra.Command) {
+	f.addEngine(c)
+	f.addArrivals(c.Flags())
+	f.addFiles(c.Flags())
+	fs := c.Flags()
+	fs.Float64Var(&f.bandwidth, "bandwidth", 1, "rate at which the device reads weights, as a multiple of the cores'")
+	flags.Duration(fs, &f.launch, "launch", 20*time.Microsecond, "time to start a submission on the device")
+	fs.Float64Var(&f.copyRate, "copy", 10, "rate of copies between device and cores in GB/s")
+	fs.IntVarP(&f.runs, "runs", "r", 1, "runs of each arrangement")
+}
+
+// laneFlags are the flags of bench load lanes.
+type laneFlags struct {
+	simFlags
+	speeds []float64
 }
 
 func newLanes() *cobra.Command {
@@ -49,15 +66,9 @@ otherwise, as devices compute no other.
   sandwich bench load lanes --speeds 1,3,20 --bandwidth 1 --launch 50us --copy 10 --format csv`,
 		Args: flags.ExactArgs(0, ""),
 	}
-	f.addEngine(c)
-	f.addArrivals(c.Flags())
-	f.addFiles(c.Flags())
-	fs := c.Flags()
-	fs.Float64SliceVar(&f.speeds, "speeds", []float64{1, 3, 20}, "arithmetic of the device, as multiples of the cores'")
-	fs.Float64Var(&f.bandwidth, "bandwidth", 1, "rate at which the device reads weights, as a multiple of the cores'")
-	flags.Duration(fs, &f.launch, "launch", 20*time.Microsecond, "time to start a submission on the device")
-	fs.Float64Var(&f.copyRate, "copy", 10, "rate of copies between device and cores in GB/s")
-	fs.IntVarP(&f.runs, "runs", "r", 1, "runs of each arrangement")
+	f.add(c)
+	c.Flags().Float64SliceVar(&f.speeds, "speeds", []float64{1, 3, 20},
+		"arithmetic of the device, as multiples of the cores'")
 	format := flags.Format(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := cmp.Or(f.check(), exit.Usage(f.checkLanes())); err != nil {
@@ -74,9 +85,14 @@ func (f *laneFlags) checkLanes() error {
 			return fmt.Errorf("--speeds %g is out of range; give multiples above 0, at most 1000000", s)
 		}
 	}
-	switch {
-	case len(f.speeds) == 0:
+	if len(f.speeds) == 0 {
 		return fmt.Errorf("--speeds is empty; give at least one multiple, such as 3")
+	}
+	return f.checkSimulated()
+}
+
+func (f *simFlags) checkSimulated() error {
+	switch {
 	case len(f.policies) != 1:
 		return fmt.Errorf("--policy %s: give one policy", show.Clip(strings.Join(f.policies, ","), 40))
 	case !(f.bandwidth > 0 && f.bandwidth <= 1e6):
@@ -93,32 +109,45 @@ func (f *laneFlags) checkLanes() error {
 
 // measure serves the arrivals under each arrangement.
 func (f *laneFlags) measure(ctx context.Context) ([]load.LaneRow, error) {
-	if f.session.Attention == "" || f.session.Attention == "auto" {
-		f.session.Attention = "f32"
-	}
-	t, err := f.recorded(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := f.session.Open()
+	lanes, s, err := f.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	f.sizes.Context, f.sizes.Policy = s.ContextLimit(f.sizes.Context), f.policies[0]
-	lanes := load.Lanes{Trace: f.fit(t), Seed: f.seed, Speeds: f.speeds, Bandwidth: f.bandwidth, Launch: f.launch,
-		Copy: f.copyRate * 1e9, Runs: f.runs, Note: show.Notice,
-		Open: func(on engine.DeviceOptions) (*load.Engine, func(), error) {
-			s.Accelerator = on
-			target, closed, err := engineTarget(ctx, s, f.sizes)
-			s.Accelerator = engine.DeviceOptions{} // the caller closes the device
-			return target, closed, err
-		}}
+	lanes.Speeds = f.speeds
 	rows, err := lanes.Measure(ctx)
 	for i := range rows {
 		rows[i].Model, rows[i].CPU = s.Name, s.Profile.Host.CPUModel
 	}
 	return rows, err
+}
+
+// open opens the model, which the caller closes.
+func (f *simFlags) open(ctx context.Context) (lanes load.Lanes, s *session.Session, err error) {
+	if f.session.Attention == "" || f.session.Attention == "auto" {
+		f.session.Attention = "f32"
+	}
+	t, err := f.recorded(ctx)
+	if err != nil {
+		return lanes, nil, err
+	}
+	if s, err = f.session.Open(); err != nil {
+		return lanes, nil, err
+	}
+	f.sizes.Context, f.sizes.Policy = s.ContextLimit(f.sizes.Context), f.policies[0]
+	lanes = load.Lanes{Trace: f.fit(t), Seed: f.seed, Bandwidth: f.bandwidth, Launch: f.launch,
+		Copy: f.copyRate * 1e9, Runs: f.runs, Note: show.Notice,
+		Open: func(on engine.DeviceOptions, change func(*engine.Service)) (*load.Engine, func(), error) {
+			sizes := f.sizes
+			if change != nil {
+				change(&sizes.Service)
+			}
+			s.Accelerator = on
+			target, closed, err := engineTarget(ctx, s, sizes)
+			s.Accelerator = engine.DeviceOptions{} // the caller closes the device
+			return target, closed, err
+		}}
+	return lanes, s, nil
 }
 
 var laneReport = show.Report[load.LaneRow]{
