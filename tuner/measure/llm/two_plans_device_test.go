@@ -63,7 +63,7 @@ func TestTwoPlansOnDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	placed := *plan
-	placed.Placement = plans.PlaceOn("timed:0", false, phase.Prefill)
+	placed.Placement = plans.PlaceOn("timed:0", plans.AllOps, false, phase.Prefill)
 	cases := []gate.Case{{Prefill: true, Rows: 70}, {Rows: 2}}
 	two, err := OpenTwoPlans(t.Context(), file, plan, &placed, cases)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestTwoPlansOnDevice(t *testing.T) {
 		}
 	}
 	gone := placed
-	gone.Placement = plans.PlaceOn("timed:0x", false, phase.Prefill)
+	gone.Placement = plans.PlaceOn("timed:0x", plans.AllOps, false, phase.Prefill)
 	if two, err := OpenTwoPlans(t.Context(), file, plan, &gone, cases); err == nil {
 		two.Close()
 		t.Error("a plan ran without its device")
