@@ -17,7 +17,7 @@ import (
 // Placement assigns ops of a phase to a device.
 type Placement struct {
 	Phase  string   `yaml:"phase" json:"phase"`   // prefill or decode
-	Ops    []string `yaml:"ops,flow" json:"ops"`  // kinds of ops, or "all"
+	Ops    []string `yaml:"ops,flow" json:"ops"`  // kinds of ops, AllOps or DenseOps
 	Device string   `yaml:"device" json:"device"` // an ID that `sandwich doctor devices` lists, or cores
 	// on a host without the device the cores run the ops; absent: such a host rejects the plan
 	Optional bool `yaml:"optional,omitempty" json:"optional,omitempty"`
@@ -28,9 +28,36 @@ const (
 	maxPlacements   = 16
 	maxPlacementOps = 64
 	deviceCores     = "cores" // the workers of the plan
-	allOps          = "all"
 	deviceArmPrefix = "on device "
 )
+
+// Ops that a placement moves to a device.
+const (
+	AllOps   = "all"
+	DenseOps = "dense" // all but the routing and the products of experts, which the cores compute
+)
+
+// DeviceOps returns the ops of the model that a device can run.
+func (s ModelShape) DeviceOps() string {
+	if s.Experts > 0 {
+		return DenseOps
+	}
+	return AllOps
+}
+
+// CheckDeviceOps returns an error if a device cannot run these ops of the model.
+func (s ModelShape) CheckDeviceOps(ops string) error {
+	switch can := s.DeviceOps(); {
+	case ops == can:
+		return nil
+	case ops == AllOps:
+		return fmt.Errorf("no device kernel computes the %d experts of the model: use %s, which leaves them to the "+
+			"cores", s.Experts, DenseOps)
+	case ops == DenseOps:
+		return fmt.Errorf("the model has no experts for the cores: use %s", AllOps)
+	}
+	return fmt.Errorf("ops %.40q are unknown: use %s or %s", ops, AllOps, DenseOps)
+}
 
 var opPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
@@ -40,10 +67,10 @@ var devicePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9_.:-]{0,63}$`)
 })
 
-// PlaceOn returns the placement of whole phases on a device.
-func PlaceOn(device string, optional bool, phases ...phase.Phase) (list []Placement) {
+// PlaceOn returns the placement of AllOps or DenseOps of phases on a device.
+func PlaceOn(device, ops string, optional bool, phases ...phase.Phase) (list []Placement) {
 	for _, p := range phases {
-		list = append(list, Placement{Phase: p.String(), Ops: []string{allOps}, Device: device, Optional: optional})
+		list = append(list, Placement{Phase: p.String(), Ops: []string{ops}, Device: device, Optional: optional})
 	}
 	return list
 }
@@ -90,6 +117,9 @@ func checkDistinct(list []Placement) error {
 		case list[i].Device != list[0].Device:
 			return fmt.Errorf("placement has the devices %s and %s: this build uses one device for a plan",
 				list[0].Device, list[i].Device)
+		case list[i].Ops[0] != list[0].Ops[0]:
+			return fmt.Errorf("placement has ops %s and %s on device %s: this build moves the same ops of both phases",
+				list[0].Ops[0], list[i].Ops[0], list[0].Device)
 		}
 	}
 	return nil
@@ -113,9 +143,9 @@ func (p *Placement) check() error {
 			"letter", p.Device)
 	case p.Device == deviceCores:
 		return nil
-	case !slices.Equal(p.Ops, []string{allOps}):
-		return fmt.Errorf("ops %s on device %s: this build moves whole phases: write ops: [%s]",
-			message.Clip(strings.Join(p.Ops, ", "), 60), p.Device, allOps)
+	case len(p.Ops) != 1 || p.Ops[0] != AllOps && p.Ops[0] != DenseOps:
+		return fmt.Errorf("ops %s on device %s: this build moves whole phases, or all but the experts: write ops: [%s] "+
+			"or [%s]", message.Clip(strings.Join(p.Ops, ", "), 60), p.Device, AllOps, DenseOps)
 	}
 	return nil
 }
@@ -132,7 +162,14 @@ func (p *Plan) checkPlacement() error {
 	if len(list) != len(p.Placement) {
 		return fmt.Errorf("placement: entries on %s have no effect: leave them out", deviceCores)
 	}
-	if err := p.DeviceKernels(); err != nil {
+	if len(list) == 0 {
+		return nil
+	}
+	err = p.Model.CheckDeviceOps(p.DeviceOps())
+	if err == nil {
+		err = p.DeviceKernels()
+	}
+	if err != nil {
 		return fmt.Errorf("placement: device %s: %w", list[0].Device, err)
 	}
 	return nil
@@ -143,7 +180,7 @@ var devicePaths = []microkernel.Compute{microkernel.ComputeF32, microkernel.Comp
 	microkernel.ComputeInt8Superblock}
 
 // DeviceKernels returns an error that names what no device kernel computes as the plan requires it,
-// or nil. Ops that only some models have are checked when the model is loaded.
+// or nil. The cores compute experts. Ops that only some models have are checked when the model is loaded.
 func (p *Plan) DeviceKernels() error {
 	if dot := microkernel.AttentionDots()[0]; p.Attention != dot {
 		return fmt.Errorf("there is no kernel for attention by %s: use %s", p.Attention, dot)
@@ -155,12 +192,28 @@ func (p *Plan) DeviceKernels() error {
 		return fmt.Errorf("the %d ranks of the plan would divide the weights: use one rank", n)
 	}
 	for _, w := range p.Weights {
-		if !slices.Contains(devicePaths, w.Compute) {
+		if !slices.Contains(devicePaths, w.Compute) && !p.Model.onlyRouted(w.WeightKey) {
 			return fmt.Errorf("there is no kernel of path %s for weight %s: use one of %v", w.Compute, w.WeightKey,
 				devicePaths)
 		}
 	}
 	return nil
+}
+
+// onlyRouted reports whether all weights with a key belong to experts.
+func (s ModelShape) onlyRouted(k WeightKey) bool {
+	return s.Experts > 0 && !slices.ContainsFunc(s.Weights, func(w WeightShape) bool {
+		return w.Key() == k && !s.Routed(w)
+	})
+}
+
+// DeviceOps returns the ops of the placed phases that the device runs, AllOps or DenseOps; "" if
+// the cores run both phases.
+func (p *Plan) DeviceOps() string {
+	if len(p.Placement) == 0 {
+		return ""
+	}
+	return p.Placement[0].Ops[0]
 }
 
 // Device returns the device of the plan and the phases that it runs; "" if the cores run both.
@@ -187,6 +240,9 @@ func (p *Plan) PlacementText() string {
 		names = append(names, ph.String())
 	}
 	text := fmt.Sprintf("%s on device %s", strings.Join(names, " and "), id)
+	if p.DeviceOps() == DenseOps {
+		text += " with the experts on the PUs"
+	}
 	if optional {
 		text += ", or on the PUs if the host lacks it"
 	}
@@ -197,7 +253,8 @@ func (p *Plan) PlacementText() string {
 func (p *Plan) PlaceText(ph phase.Phase) string {
 	for i := range p.Placement {
 		if q := &p.Placement[i]; q.Phase == ph.String() {
-			return q.Device + map[bool]string{true: ", optional"}[q.Optional]
+			return q.Device + map[bool]string{true: ", dense ops"}[q.Ops[0] == DenseOps] +
+				map[bool]string{true: ", optional"}[q.Optional]
 		}
 	}
 	return deviceCores

@@ -30,7 +30,7 @@ func placedBundle(t *testing.T, placement ...plans.Placement) *bundle.Bundle {
 // TestPlacement checks that a placement is written, read, described and compared, and that its
 // order and entries on the cores do not change the digest.
 func TestPlacement(t *testing.T) {
-	both := placedBundle(t, plans.PlaceOn("cuda:0", true, phase.All[:]...)...)
+	both := placedBundle(t, plans.PlaceOn("cuda:0", plans.AllOps, true, phase.All[:]...)...)
 	text, err := profiles.EncodeYAML(&both.Plan)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPlacement(t *testing.T) {
 	if id != "cuda:0" || !slices.Equal(phases, phase.All[:]) || !optional {
 		t.Errorf("%s runs %v, optional %v", id, phases, optional)
 	}
-	one := placedBundle(t, plans.PlaceOn("cuda:0", false, phase.Prefill)...)
+	one := placedBundle(t, plans.PlaceOn("cuda:0", plans.AllOps, false, phase.Prefill)...)
 	want := "prefill on device cuda:0"
 	if got := one.Plan.PlacementText(); got != want || !strings.Contains(summary.Headline(&one.Plan, bundle.Untuned),
 		want) {
@@ -75,7 +75,7 @@ func TestPlacement(t *testing.T) {
 // TestPlacementRefusals checks placements that this build cannot follow and plans that no device
 // can run.
 func TestPlacementRefusals(t *testing.T) {
-	prefill, decode := plans.PlaceOn("cuda:0", false, phase.Prefill), plans.PlaceOn("cuda:1", false, phase.Decode)
+	prefill, decode := plans.PlaceOn("cuda:0", plans.AllOps, false, phase.Prefill), plans.PlaceOn("cuda:1", plans.AllOps, false, phase.Decode)
 	for want, change := range map[string]func(p *plans.Plan){
 		"placement lists prefill twice": func(p *plans.Plan) { p.Placement = append(prefill, prefill...) },
 		"uses one device for a plan":    func(p *plans.Plan) { p.Placement = append(prefill, decode...) },
@@ -90,6 +90,13 @@ func TestPlacementRefusals(t *testing.T) {
 		"phase prefill is on both cores and cuda:0; this build places": func(p *plans.Plan) {
 			p.Placement = onCoresToo(prefill)
 		},
+		"placement has ops all and dense on device cuda:0: this build moves the same ops": func(p *plans.Plan) {
+			p.Placement = append(prefill, plans.PlaceOn("cuda:0", plans.DenseOps, false, phase.Decode)...)
+		},
+		"the model has no experts for the cores: use all": func(p *plans.Plan) {
+			p.Placement = plans.PlaceOn("cuda:0", plans.DenseOps, false, phase.Prefill)
+		},
+		"no device kernel computes the 4 experts of the model: use dense": func(p *plans.Plan) { p.Model.Experts = 4 },
 		`device "a b" is not 1 to 64 lower-case letters`:  func(p *plans.Plan) { p.Placement[0].Device = "a b" },
 		"entries on cores have no effect: leave them out": func(p *plans.Plan) { p.Placement[0].Device = "cores" },
 		"ops norm on device cuda:0: this build moves whole phases": func(p *plans.Plan) {
@@ -102,6 +109,31 @@ func TestPlacementRefusals(t *testing.T) {
 		if err := b.Plan.CheckPlacement(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want a refusal with %q, got %v", want, err)
 		}
+	}
+}
+
+// TestPlacementOfExperts checks that the cores may compute the experts of a placed phase on any path,
+// and that the plan says so.
+func TestPlacementOfExperts(t *testing.T) {
+	b := placedBundle(t, plans.PlaceOn("cuda:0", plans.DenseOps, true, phase.All[:]...)...)
+	b.Plan.Model.Experts, b.Plan.Weights = 4, slices.Clone(b.Plan.Weights)
+	routed := 0
+	for i := range b.Plan.Weights {
+		if !slices.ContainsFunc(b.Plan.Model.Weights, func(w plans.WeightShape) bool {
+			return w.Key() == b.Plan.Weights[i].WeightKey && !b.Plan.Model.Routed(w)
+		}) {
+			b.Plan.Weights[i].Compute, routed = microkernel.ComputeInt8K, routed+1
+		}
+	}
+	if err := b.Plan.CheckPlacement(); err != nil || routed == 0 {
+		t.Errorf("%d weights of experts on path int8-k: %v", routed, err)
+	}
+	want := "prefill and decode on device cuda:0 with the experts on the PUs, or on the PUs if the host lacks it"
+	if got := b.Plan.PlacementText(); got != want || b.Plan.DeviceOps() != plans.DenseOps {
+		t.Errorf("ops %s: %s", b.Plan.DeviceOps(), got)
+	}
+	if got := b.Plan.PlaceText(phase.Decode); got != "cuda:0, dense ops, optional" {
+		t.Errorf("decode on %s", got)
 	}
 }
 
@@ -130,7 +162,7 @@ func TestPlacementOnHosts(t *testing.T) {
 		{"another driver", false, []devrates.Device{{ID: "cuda:0", Name: "A", Driver: "2"}}, 0, `was "1" and is "2"`,
 			false},
 	} {
-		b := placedBundle(t, plans.PlaceOn("cuda:0", c.optional, phase.Prefill)...)
+		b := placedBundle(t, plans.PlaceOn("cuda:0", plans.AllOps, c.optional, phase.Prefill)...)
 		b.Host.Devices = made
 		host := b.Host
 		host.Devices = c.here

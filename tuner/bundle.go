@@ -40,7 +40,7 @@ func (t *tuning) bundle(out outcome) (*bundle.Bundle, error) {
 			placed = append(placed, ph)
 		}
 	}
-	p.Placement = plans.PlaceOn(t.o.Race.Device.ID, true, placed...)
+	p.Placement = plans.PlaceOn(t.o.Race.Device.ID, p.Model.DeviceOps(), true, placed...)
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
 	}

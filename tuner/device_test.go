@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/evidence"
 	"sandwich/runtime/device/sim"
+	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
 	"sandwich/tuner/finals"
 )
@@ -42,10 +43,27 @@ func TestTuneDevice(t *testing.T) {
 	}
 }
 
-// TestBundleOfDevice checks that a plan of which a device won a phase places it there, lets the
-// cores take its place, and has tables for them.
-func TestBundleOfDevice(t *testing.T) {
+// tinyOf returns the options of tiny for a dense model or a mixture of experts.
+func tinyOf(t *testing.T, arch string) Options {
+	t.Helper()
 	o := tiny(t)
+	if arch == "qwen3moe" {
+		c := *o.Subject.Config
+		c.Arch, c.Experts = arch, model.Experts{Count: 4, Used: 2, FFN: 32}
+		o.Subject.Config = &c
+	}
+	return o
+}
+
+// TestBundleOfDevice checks that a plan of which a device won a phase places it there but for the
+// experts of the model, lets the cores take its place, and has tables for them.
+func TestBundleOfDevice(t *testing.T) {
+	for arch, ops := range map[string]string{"llama": plans.AllOps, "qwen3moe": plans.DenseOps} {
+		t.Run(arch, func(t *testing.T) { testBundleOfDevice(t, tinyOf(t, arch), ops) })
+	}
+}
+
+func testBundleOfDevice(t *testing.T, o Options, ops string) {
 	o.Subject.Plan.Attend = "f32"
 	o.Race.Device.ID = "sim:0"
 	if err := o.complete(); err != nil {
@@ -64,7 +82,8 @@ func TestBundleOfDevice(t *testing.T) {
 	}
 	id, phases, optional := b.Plan.Device()
 	want := []phase.Phase{phase.Decode}
-	if id != "sim:0" || !slices.Equal(phases, want) || !optional || len(b.Plan.Decode.Tables) == 0 {
+	if id != "sim:0" || !slices.Equal(phases, want) || !optional || len(b.Plan.Decode.Tables) == 0 ||
+		b.Plan.DeviceOps() != ops {
 		t.Errorf("placement %+v", b.Plan.Placement)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // TestServeOverflow checks that a request whose numbers overflow is answered with status 500 and
 // the layer, and that the server continues.
 func TestServeOverflow(t *testing.T) {
-	data, err := smallModel("small", "blk.1.ffn_down.weight")
+	data, err := smallModel("small", false, "blk.1.ffn_down.weight")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,10 +50,13 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 			var n int // so many of the plan's PUs
 			n, err = strconv.Atoi(value)
 			b.Plan.Decode.PUs = topotree.NewCPUSet(b.Plan.Decode.PUs.Slice()[:min(n, b.Plan.Decode.PUs.Count())]...)
-		case "place": // DEVICE/PHASE, DEVICE/PHASE/optional
-			parts := strings.Split(value, "/")
-			b.Plan.Placement = append(b.Plan.Placement, plans.Placement{Device: parts[0], Phase: parts[1],
-				Ops: []string{"all"}, Optional: len(parts) > 2})
+		case "place": // DEVICE/PHASE, DEVICE/PHASE/optional, DEVICE/PHASE/dense
+			parts := append(strings.Split(value, "/"), "")
+			one := plans.Placement{Device: parts[0], Phase: parts[1], Ops: []string{"all"}, Optional: parts[2] == "optional"}
+			if parts[2] == "dense" {
+				one.Ops = []string{"dense"}
+			}
+			b.Plan.Placement = append(b.Plan.Placement, one)
 		case "tuned":
 			b.Plan.Tuned, err = strconv.ParseBool(value)
 		case "rate":

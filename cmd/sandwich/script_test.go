@@ -101,12 +101,14 @@ func truncateFile(ts *testscript.TestScript, _ bool, args []string) {
 
 // makeModel writes a small model of random weights; tensors that are named after it are filled with
 // a huge number, and the model is named by NAME=VALUE, in Go's escapes: mkmodel FILE [name="VALUE"]
-// [TENSOR]...
+// [experts] [TENSOR]...
 func makeModel(ts *testscript.TestScript, _ bool, args []string) {
-	name := "small"
+	name, experts := "small", false
 	var huge []string
 	for _, arg := range args[1:] {
-		if value, ok := strings.CutPrefix(arg, "name="); ok {
+		if arg == "experts" {
+			experts = true
+		} else if value, ok := strings.CutPrefix(arg, "name="); ok {
 			var err error
 			name, err = strconv.Unquote(`"` + value + `"`)
 			ts.Check(err)
@@ -114,16 +116,19 @@ func makeModel(ts *testscript.TestScript, _ bool, args []string) {
 			huge = append(huge, arg)
 		}
 	}
-	data, err := smallModel(name, huge...)
+	data, err := smallModel(name, experts, huge...)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o644))
 }
 
 // smallModel returns a file of random float32 weights whose named tensors are filled with a huge
-// number.
-func smallModel(name string, huge ...string) ([]byte, error) {
+// number. It is a mixture of experts or a dense model.
+func smallModel(name string, experts bool, huge ...string) ([]byte, error) {
 	c := model.Config{Name: name, Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: 384, Context: 256}}
+	if experts {
+		c.Arch, c.Experts = "qwen3moe", model.Experts{Count: 4, Used: 2, FFN: 32}
+	}
 	var out bytes.Buffer
 	if err := synth.Write(context.Background(), gguf.NewWriter(&out), c, synth.Uniform(gguf.F32), 1,
 		nil); err != nil {

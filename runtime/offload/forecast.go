@@ -11,6 +11,7 @@ import (
 	"sandwich/runtime/device/rates"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
+	"sandwich/runtime/offload/handover"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/placement"
 )
@@ -22,17 +23,20 @@ type Forecast struct {
 	model    *model.Model
 	chunk    int             // of the plan
 	products []rates.Product // by weight
+	onCores  handover.Parts  // the experts, if there are any
 }
 
-// Products lists the products of a model under a plan, whose rates a Forecast needs.
+// Products lists the products of a model on a device under a plan, whose rates a Forecast needs.
+// Those of experts are computed by the cores.
 func Products(m *model.Model, p *plans.Plan) (list []rates.Product, err error) {
 	byWeight, err := productsOf(m, p)
 	if err != nil {
 		return nil, err
 	}
+	onCores := handover.Experts(m)
 	for i := range m.Ops {
 		for _, w := range m.Ops[i].W {
-			if one := byWeight[w]; !slices.Contains(list, one) {
+			if one := byWeight[w]; !onCores.Has(i) && !slices.Contains(list, one) {
 				list = append(list, one)
 			}
 		}
@@ -69,10 +73,12 @@ func NewForecast(r *devrates.Device, m *model.Model, p *plans.Plan) (*Forecast, 
 	if err != nil {
 		return nil, err
 	}
-	needed := []string{rates.Attention, rates.Rows}
+	needed, onCores := []string{rates.Attention, rates.Rows}, handover.Experts(m)
 	for i := range m.Ops {
 		for _, w := range m.Ops[i].W {
-			needed = append(needed, products[w].Class())
+			if !onCores.Has(i) {
+				needed = append(needed, products[w].Class())
+			}
 		}
 	}
 	for _, name := range needed {
@@ -80,26 +86,34 @@ func NewForecast(r *devrates.Device, m *model.Model, p *plans.Plan) (*Forecast, 
 			return nil, fmt.Errorf("device %s has no measured rate of class %q", r.ID, name)
 		}
 	}
-	return &Forecast{r, m, p.Chunk, products}, nil
+	return &Forecast{r, m, p.Chunk, products, onCores}, nil
 }
 
 // Forward returns the predicted time of a forward of rows of one sequence after pos positions, or
 // of as many sequences of one row each. heads is the number of rows whose logits are wanted. Copies
-// of keys and values are not part of it.
+// of keys and values are not part of it, nor is the time of experts on the cores.
 func (f *Forecast) Forward(of phase.Phase, rows, pos, heads int) time.Duration {
 	seconds := f.Launches()
 	for i := range f.model.Ops {
-		seconds += f.Op(i, of, rows, pos, heads).Seconds
+		seconds += f.Op(i, of, rows, pos, heads).Seconds // 0 of experts
 	}
 	send, receive := f.CopySeconds()
 	seconds += 4 * (float64(rows*f.model.Dims.Hidden)*send + float64(heads*f.model.Outputs)*receive)
+	for i := range f.onCores {
+		for _, buf := range f.onCores[i].In {
+			seconds += 4 * float64(rows*f.model.Width(buf)) * receive
+		}
+		for _, buf := range f.onCores[i].Out {
+			seconds += 4 * float64(rows*f.model.Width(buf)) * send
+		}
+	}
 	return time.Duration(seconds * float64(time.Second))
 }
 
 // Launches returns the predicted seconds that the submissions of a forward take in addition to
 // their kernels.
 func (f *Forecast) Launches() float64 {
-	return float64(1+len(f.model.Ops)/unboundedOps) * f.rates.LaunchSeconds
+	return float64(1+len(f.onCores)+len(f.model.Ops)/unboundedOps) * f.rates.LaunchSeconds
 }
 
 // CopySeconds returns the predicted seconds per byte of copies to and from the device.

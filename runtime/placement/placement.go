@@ -29,6 +29,11 @@ func Through(rowsA int, a time.Duration, rowsB int, b time.Duration) Line {
 	return Line{Fixed: max(0, a-time.Duration(row*float64(rowsA))), Row: row}
 }
 
+// Plus returns the Line of forwards of which a share of another Line's forwards is a part.
+func (l Line) Plus(o Line, share float64) Line {
+	return Line{Fixed: l.Fixed + time.Duration(share*float64(o.Fixed)), Row: l.Row + share*o.Row}
+}
+
 // Of returns the predicted duration of a forward, at least one nanosecond.
 func (l Line) Of(rows int) time.Duration {
 	return max(1, l.Fixed+time.Duration(min(l.Row*float64(rows), math.MaxInt64/4)))
@@ -46,6 +51,9 @@ type Rates struct {
 	// the last chunk of a prompt before its first decode batch on the device if the cores computed
 	// the prompt; earlier chunks are copied meanwhile.
 	ToCores, ToDevice float64
+	// Shared says that the cores compute a part of the device's forwards, so that forwards of both
+	// phases run one after the other.
+	Shared bool
 }
 
 // Load describes the requests for which a placement is chosen: so many of one class arrive at once
@@ -92,11 +100,11 @@ func latency(l Load, r Rates, device []phase.Phase) time.Duration {
 		}
 	}
 	decodes := slices.Contains(device, phase.Decode)
-	shared := slices.Contains(device, phase.Prefill) == decodes
-	if decodes && !shared {
+	together := slices.Contains(device, phase.Prefill) == decodes
+	if decodes && !together {
 		s.handover = time.Duration(r.ToDevice * float64(min(l.Prompt, l.Chunk)))
 	}
-	if shared {
+	if together || r.Shared {
 		s.alternate()
 	} else {
 		s.overlap()

@@ -18,12 +18,13 @@ type schedule struct {
 	sum      time.Duration // of the latencies of the requests that ended
 }
 
-// alternate runs both phases on one side: a decode batch follows each chunk.
+// alternate runs one forward at a time: a decode batch follows each chunk.
 func (s *schedule) alternate() {
 	for range s.load.Requests {
 		for at := 0; at < s.load.Prompt; at += s.load.Chunk {
 			s.now += s.forward[phase.Prefill].Of(min(s.load.Chunk, s.load.Prompt-at))
 			if at+s.load.Chunk >= s.load.Prompt {
+				s.now += s.handover
 				s.start()
 			}
 			s.decode()

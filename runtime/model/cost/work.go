@@ -24,6 +24,7 @@ type Task struct {
 	Compute string // path, as ceilings name it: f32, int8, bf16
 	Type    string // of the weights; "" for attention
 	Attends bool   // it is attention; the plan may give it another dot product than Compute
+	Routed  bool   // products of experts
 	roofline.Step
 }
 
@@ -148,7 +149,7 @@ func (w *Work) Of(rows Rows) []Task {
 			}
 			step.Unpacked = read * p.flop / 2 * float64(s.Unpackings(rows))
 		}
-		out = append(out, Task{Compute: p.compute, Type: p.key.Type, Step: step})
+		out = append(out, Task{Compute: p.compute, Type: p.key.Type, Routed: p.of > 0, Step: step})
 	}
 	for _, span := range rows.Spans {
 		if w.states.bytes > 0 {

@@ -20,6 +20,7 @@ type llmCeiling struct {
 	rate   float64         // tokens per second
 	made   map[string]bool // the ceilings that bound some op
 	memory float64         // fraction of the time that is bound by memory
+	routed float64         // fraction of the time of the products of experts
 }
 
 // ceilingOf returns the ceiling of a test. It fails if the profile lacks a ceiling.
@@ -50,7 +51,7 @@ func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus topo
 		attention = microkernel.ComputeF32.Ceiling()
 	}
 	out := llmCeiling{made: map[string]bool{}}
-	seconds, memory := 0.0, 0.0
+	seconds, memory, routed := 0.0, 0.0, 0.0
 	for _, rows := range forwards {
 		for _, task := range work.Of(rows) {
 			if task.Attends {
@@ -59,6 +60,9 @@ func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus topo
 			r := ceilings[task.Compute]
 			took := r.Seconds(r.Targets[0], task.Work)
 			seconds += took
+			if task.Routed {
+				routed += took
+			}
 			if task.Intensity() < r.Ridge(r.Targets[0]) {
 				memory += took
 				out.made["memory "+profiles.FormatRate(r.Bandwidth, "B/s")] = true
@@ -74,7 +78,7 @@ func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus topo
 	if seconds == 0 {
 		return llmCeiling{}, errors.New("the model has no products")
 	}
-	out.rate, out.memory = tokens/seconds, memory/seconds
+	out.rate, out.memory, out.routed = tokens/seconds, memory/seconds, routed/seconds
 	return out, nil
 }
 
@@ -84,6 +88,13 @@ func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus topo
 func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate float64, ceiling string, err error) {
 	r, err := ceilingOf(host, m, p, t)
 	return r.rate, r.String(), err
+}
+
+// ExpertsShare returns the fraction of the time of a test that the products of experts take, if every
+// op runs at the ceiling of its own arithmetic. It fails if the profile lacks a ceiling.
+func ExpertsShare(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
+	r, err := ceilingOf(host, m, p, t)
+	return r.routed, err
 }
 
 // forwards returns the forwards of a prompt, chunk by chunk, or one decode step in the middle of

@@ -40,9 +40,15 @@ func init() { device.Register("timed", driver{}) }
 // TestTwoPlansOnDevice checks that the phases that a plan places on a device run there, and those
 // of the other plan on the cores, over one copy of the weights.
 func TestTwoPlansOnDevice(t *testing.T) {
-	var data bytes.Buffer
 	c := model.Config{Name: "small", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: 384, Context: 256}}
+	t.Run("dense", func(t *testing.T) { testTwoPlansOnDevice(t, c) })
+	c.Arch, c.Experts = "qwen3moe", model.Experts{Count: 4, Used: 2, FFN: 32}
+	t.Run("experts", func(t *testing.T) { testTwoPlansOnDevice(t, c) })
+}
+
+func testTwoPlansOnDevice(t *testing.T, c model.Config) {
+	var data bytes.Buffer
 	if err := synth.Write(t.Context(), gguf.NewWriter(&data), c, synth.Uniform(gguf.F32), 1, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +69,7 @@ func TestTwoPlansOnDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	placed := *plan
-	placed.Placement = plans.PlaceOn("timed:0", false, phase.Prefill)
+	placed.Placement = plans.PlaceOn("timed:0", shape.DeviceOps(), false, phase.Prefill)
 	cases := []gate.Case{{Prefill: true, Rows: 70}, {Rows: 2}}
 	two, err := OpenTwoPlans(t.Context(), file, plan, &placed, cases)
 	if err != nil {
@@ -87,7 +93,7 @@ func TestTwoPlansOnDevice(t *testing.T) {
 		}
 	}
 	gone := placed
-	gone.Placement = plans.PlaceOn("timed:0x", false, phase.Prefill)
+	gone.Placement = plans.PlaceOn("timed:0x", plans.AllOps, false, phase.Prefill)
 	if two, err := OpenTwoPlans(t.Context(), file, plan, &gone, cases); err == nil {
 		two.Close()
 		t.Error("a plan ran without its device")

@@ -33,6 +33,9 @@ func (f *Flags) AddDevice(c *cobra.Command) {
 		"plan, else none)")
 	c.Flags().StringVar(&f.devicePhases, "device-phases", "auto", "phases that run on the device of --device: auto "+
 		"(those that it runs faster), prefill, decode or both")
+	c.Flags().StringVar(&f.deviceOps, "device-ops", "auto", "ops of these phases that run on the device: all, dense "+
+		"(all but the routing and the products of experts, which the cores compute), or auto (dense for a model with "+
+		"experts, else all)")
 	c.Flags().BoolVar(&f.deviceRounding, "device-rounding", false, "permit a device whose results differ by rounding "+
 		"from those of the cores; if it is lost, requests that have started fail")
 	c.Flags().BoolVar(&f.deviceDivide, "device-divide", false, "let device and cores compute reactive prompts "+
@@ -80,6 +83,17 @@ func (f *Flags) phases() ([]phase.Phase, error) {
 		show.Clip(f.devicePhases, 20))
 }
 
+// ops returns the ops of --device-ops that run on a device.
+func (f *Flags) ops(shape plans.ModelShape) (string, error) {
+	if f.deviceOps == "" || f.deviceOps == "auto" {
+		return shape.DeviceOps(), nil
+	}
+	if err := shape.CheckDeviceOps(f.deviceOps); err != nil {
+		return "", fmt.Errorf("--device-ops %s: %w", f.deviceOps, err)
+	}
+	return f.deviceOps, nil
+}
+
 // openPlanned opens the device of the plan, if it has one.
 func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	id, phases, optional := s.Plan.Device()
@@ -90,7 +104,7 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	dev, err := device.Open(ctx, id)
 	switch {
 	case err == nil:
-		f.accelerate(s, id, dev, phases, optional)
+		f.accelerate(s, id, dev, s.Plan.DeviceOps(), phases, optional)
 	case optional:
 		show.Notice(fmt.Sprintf("note: the cores run %s: %v", phaseList(phases), err))
 	default:
@@ -101,12 +115,14 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// accelerate lets engines of the session run phases on a device, nil: those that it runs faster.
-func (f *Flags) accelerate(s *session.Session, id string, dev device.Device, phases []phase.Phase, optional bool) {
+// accelerate lets engines of the session run ops of phases on a device, nil: of those that it runs
+// faster.
+func (f *Flags) accelerate(s *session.Session, id string, dev device.Device, ops string, phases []phase.Phase,
+	optional bool) {
 	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: optional,
-		Rounding: f.deviceRounding,
+		Rounding: f.deviceRounding, ExpertsOnCores: ops == plans.DenseOps,
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
-			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, phaseList(phases)))
+			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, opsList(ops, phases)))
 		},
 		Refused: func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
 		Lost:    func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
@@ -143,6 +159,14 @@ func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
 		}
 	}
 	return "", nil, nil
+}
+
+// opsList names the ops of phases that a device runs.
+func opsList(ops string, list []phase.Phase) string {
+	if ops == plans.DenseOps && len(list) > 0 {
+		return phaseList(list) + " but for the experts"
+	}
+	return phaseList(list)
 }
 
 // phaseList names phases.

@@ -39,6 +39,10 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	if err != nil {
 		return exit.Usage(err)
 	}
+	ops, err := f.ops(s.Shape)
+	if err != nil {
+		return exit.Usage(err)
+	}
 	f.Loading.At("opening the device", 0)
 	id, dev, err := f.findDevice(ctx)
 	if err != nil {
@@ -61,7 +65,7 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	}
 	if phases != nil {
 		f.use(s, chosen)
-		f.accelerate(s, id, dev, phases, f.device == anyDevice)
+		f.accelerate(s, id, dev, ops, phases, f.device == anyDevice)
 		return nil
 	}
 	p, err := f.predict(ctx, s, id, dev, chosen, onCores)
@@ -77,7 +81,7 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	case err != nil: // the engine measures forwards
 		show.Notice(fmt.Sprintf("%s: no prediction: %v; a forward of each phase is measured", id, err))
 		f.use(s, chosen)
-		f.accelerate(s, id, dev, nil, true)
+		f.accelerate(s, id, dev, ops, nil, true)
 	case len(p.phases) == 0:
 		show.Notice(fmt.Sprintf("%s: %s", id, p))
 		_ = dev.Close()
@@ -85,7 +89,7 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	default:
 		show.Notice(fmt.Sprintf("%s: %s", id, p))
 		f.use(s, chosen)
-		f.accelerate(s, id, dev, p.phases, true)
+		f.accelerate(s, id, dev, ops, p.phases, true)
 		s.Accelerator.Check = p.cheap()
 	}
 	return nil
@@ -111,6 +115,7 @@ func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*s
 // prediction is the predicted choice of a placement.
 type prediction struct {
 	cores, device placement.Side
+	ops           string // that run on the device
 	chunk         int
 	phases        []phase.Phase // that run on the device
 	alone, best   time.Duration // of the reference request, on the cores and as chosen
@@ -121,7 +126,7 @@ func (p *prediction) String() string {
 	rate := func(l placement.Line, rows int) float64 { return float64(rows) / l.Of(rows).Seconds() }
 	return fmt.Sprintf("predicted prefill %.1f tokens/s on the device and %.1f on the cores, decode %.1f and %.1f; "+
 		"it runs %s", rate(p.device[phase.Prefill], p.chunk), rate(p.cores[phase.Prefill], p.chunk),
-		rate(p.device[phase.Decode], 1), rate(p.cores[phase.Decode], 1), phaseList(p.phases))
+		rate(p.device[phase.Decode], 1), rate(p.cores[phase.Decode], 1), opsList(p.ops, p.phases))
 }
 
 // checkLimit is the predicted time of the forwards of a check of the prediction up to which the
@@ -181,15 +186,40 @@ func predicted(rates *devrates.Device, host *profiles.Profile, ops *model.Model,
 	load.Chunk = chosen.Plan.Chunk
 	r := placement.Rates{Cores: sides[0], Device: forecast.Side()}
 	r.ToCores, r.ToDevice = forecast.Copies()
+	onDevice := chosen.Plan.Model.DeviceOps()
+	if r.Shared = onDevice == plans.DenseOps; r.Shared {
+		if err := addExperts(&r.Device, sides[0], host, ops, chosen.Plan); err != nil {
+			return nil, err
+		}
+	}
 	best := placement.Choose(load, r)[0]
 	load.Chunk = onCores.Plan.Chunk
 	alone := placement.Choose(load, placement.Rates{Cores: sides[1], Device: sides[1]})[0]
 	p := &prediction{cores: sides[1], device: r.Device, chunk: min(chosen.Plan.Chunk, reference.Prompt),
-		phases: best.Device, alone: alone.Latency, best: best.Latency}
+		ops: onDevice, phases: best.Device, alone: alone.Latency, best: best.Latency}
 	if p.alone <= p.best { // also if the plan for the device has slower paths on the cores
 		p.phases = nil
 	}
 	return p, nil
+}
+
+// addExperts adds the time of the experts to the forwards on a device: the share of the forwards on
+// the cores that their ceilings give.
+func addExperts(device *placement.Side, cores placement.Side, host *profiles.Profile, ops *model.Model,
+	p *plans.Plan) error {
+	for of, test := range referenceTests() {
+		share, err := llm.ExpertsShare(host, ops, p, test)
+		if err != nil {
+			return fmt.Errorf("rates of the cores: %w", err)
+		}
+		device[of] = device[of].Plus(cores[of], share)
+	}
+	return nil
+}
+
+// referenceTests returns the tests of the reference request by phase.
+func referenceTests() []llm.Test {
+	return llm.Tests([]int{reference.Prompt}, []int{reference.Output}, nil, 1)
 }
 
 // ceilingShare is the share of its ceilings that an untuned plan is assumed to reach on the cores.
@@ -198,7 +228,7 @@ const ceilingShare = 0.7
 // coresSide returns the times of forwards on the cores: those that were measured when the plan was
 // tuned, else those of the ceilings.
 func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s placement.Side, err error) {
-	tests := llm.Tests([]int{reference.Prompt}, []int{reference.Output}, nil, 1)
+	tests := referenceTests()
 	var rate [phase.Count]float64
 	for i, p := range phase.All {
 		if c.Bundle != nil {

@@ -42,9 +42,9 @@ func deviceOf(t *testing.T, ops *model.Model, p *plans.Plan, flop, bytes float64
 	return d
 }
 
-// TestPredicted checks the phases that are chosen by the rates of a device and by the figures of
-// the cores: those of the evidence, else the ceilings.
-func TestPredicted(t *testing.T) {
+// ceilingHost returns a profile with 1 TOP/s of int8, 200 GFLOP/s of float32 and 20 GB/s of memory.
+func ceilingHost(t *testing.T) *profiles.Profile {
+	t.Helper()
 	machine, err := hwloc.ReadSynthetic("l3:1 core:2 pu:1")
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +57,13 @@ func TestPredicted(t *testing.T) {
 		c.PUs, c.N = 2, 9
 		host.Ceilings = append(host.Ceilings, c)
 	}
+	return host
+}
+
+// TestPredicted checks the phases that are chosen by the rates of a device and by the figures of
+// the cores: those of the evidence, else the ceilings.
+func TestPredicted(t *testing.T) {
+	host := ceilingHost(t)
 	config, err := synth.Preset("tinyllama-1.1b")
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +120,55 @@ func TestPredicted(t *testing.T) {
 	if _, err := predicted(d, host, ops, untuned, untuned); err == nil ||
 		!strings.Contains(err.Error(), `no measured rate of class "product q8_0 int8"`) {
 		t.Errorf("a device without rates of products: %v", err)
+	}
+}
+
+// TestPredictedExperts checks that the forwards of a device include the experts on the cores: an
+// infinitely fast device is as fast as the other ops are slow, and a slow one is not used.
+func TestPredictedExperts(t *testing.T) {
+	host := ceilingHost(t)
+	config, err := synth.Preset("qwen3-30b-a3b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := synth.Shape(config, synth.Uniform(gguf.Q8_0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := arch.Model(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := heuristic.Default(host, shape, heuristic.Options{Attend: "f32", Compute: "int8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &selection.Choice{Plan: plan}
+	fast := deviceOf(t, ops, plan, 1e18, 1e16)
+	if slices.ContainsFunc(fast.Classes, func(c devrates.Class) bool { return c.Name == "product q8_0 int8" }) != true ||
+		fast.Class("product f32 f32") == nil {
+		t.Fatalf("classes %+v", fast.Classes)
+	}
+	fast.WriteBytesPerSecond, fast.CopyBackBytesPerSecond, fast.LaunchSeconds = 1e16, 1e16, 0
+	for i := range fast.Classes {
+		fast.Classes[i].LeastSeconds = 0
+	}
+	p, err := predicted(fast, host, ops, c, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(p.phases, phase.All[:]) || p.ops != plans.DenseOps ||
+		!strings.HasSuffix(p.String(), "it runs prefill and decode but for the experts") {
+		t.Errorf("%s", p)
+	}
+	for _, ph := range phase.All {
+		share := float64(p.device[ph].Of(1)) / float64(p.cores[ph].Of(1))
+		if share < 0.2 || share > 0.9 { // 3.3 of 30.5e9 weights are read per row, most of them of experts
+			t.Errorf("%s: the experts take %.2f of the time of the cores", ph, share)
+		}
+	}
+	if p, err := predicted(deviceOf(t, ops, plan, 1e9, 1e8), host, ops, c, c); err != nil || p.phases != nil {
+		t.Errorf("a slow device: %v, %v", p, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
+	"sandwich/plans"
 	"sandwich/plans/selection"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
@@ -33,6 +34,7 @@ type Flags struct {
 	Attention        string
 	device           string // see AddDevice
 	devicePhases     string
+	deviceOps        string
 	deviceRounding   bool
 	deviceDivide     bool
 	deviceStatic     bool
@@ -148,6 +150,11 @@ func (f *Flags) Check() error {
 		return exit.Usage(err)
 	case phases != nil && !f.usesDevice():
 		return exit.Usage(errors.New("--device-phases needs a device; give --device auto or an ID too"))
+	case !slices.Contains([]string{"", "auto", plans.AllOps, plans.DenseOps}, f.deviceOps):
+		return exit.Usage(fmt.Errorf("--device-ops %s is unknown; give auto, %s or %s", show.Clip(f.deviceOps, 20),
+			plans.AllOps, plans.DenseOps))
+	case f.deviceOps != "" && f.deviceOps != "auto" && !f.usesDevice():
+		return exit.Usage(errors.New("--device-ops needs a device; give --device auto or an ID too"))
 	}
 	switch {
 	case f.Threads < 0:
