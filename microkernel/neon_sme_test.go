@@ -33,6 +33,9 @@ func TestOuterProducts(t *testing.T) {
 		checkSpec(t, r, s)
 		checkSpec(t, r, s.WithPrefetch(1024))
 	}
+	for _, s := range outerSpecs(Host(), ComputeInt8K) {
+		checkSpec(t, r, s)
+	}
 	want := 3 // tiles of eight rows: f32, f16, bf16
 	if Host().Has(HasSMEInt8) {
 		want += quantizedTypes()

@@ -2,6 +2,7 @@ package microkernel
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	arm64gemm "sandwich/microkernel/internal/arm64/gemm"
@@ -41,9 +42,13 @@ func TestOuterProductsInterpreted(t *testing.T) {
 		t.Skip("slow with the race detector, and runs one goroutine; run without -race")
 	}
 	r := rand.New(rand.NewPCG(54, 55))
-	for _, s := range append(outerSpecs(outerFeatures, ComputeF32), outerSpecs(outerFeatures, ComputeInt8)...) {
+	for _, s := range slices.Concat(outerSpecs(outerFeatures, ComputeF32), outerSpecs(outerFeatures, ComputeInt8),
+		outerSpecs(outerFeatures, ComputeInt8K)) {
 		m := &smeMachine{t: t}
-		run := m.load(s.WithPrefetch(1024), Spec.Assemble)
+		if s.CanPrefetch() {
+			s = s.WithPrefetch(1024)
+		}
+		run := m.load(s, Spec.Assemble)
 		for _, length := range lengthsOf(r, s) {
 			k := 1 + r.IntN(70)
 			cut := r.IntN(k) &^ 1
@@ -67,22 +72,55 @@ func TestOuterProductsInterpretedSpecial(t *testing.T) {
 		t.Skip("slow with the race detector, and runs one goroutine; run without -race")
 	}
 	r := rand.New(rand.NewPCG(56, 57))
-	for _, b := range []WeightType{F32, F16, BF16, Q8_0, Q4_1, Q6_K} {
-		c := ComputeF32
-		if b.Quantized() {
-			c = ComputeInt8
-		}
-		for _, s := range Space(outerFeatures, NEON, c, b) {
+	for _, c := range []struct {
+		compute Compute
+		b       WeightType
+	}{{ComputeF32, F32}, {ComputeF32, F16}, {ComputeF32, BF16}, {ComputeInt8, Q8_0}, {ComputeInt8, Q4_1},
+		{ComputeInt8, Q6_K}, {ComputeInt8K, Q4_K}, {ComputeInt8K, Q6_K}} {
+		for _, s := range Space(outerFeatures, NEON, c.compute, c.b) {
 			if s.Form != Outer {
 				continue
 			}
 			p, m := newProblem(t, r, s, s.MR+1, s.NR+3, max(64, s.B.Block())), &smeMachine{t: t}
 			m.take(p, 64)
-			if b.Quantized() {
+			if c.compute == ComputeInt8 {
 				p.checkRun(m.load(s, arm64gemm.AssembleByRows), nil)
 			}
 			p.spoil(r)
 			p.checkSpecial(m.load(s, Spec.Assemble))
 		}
+	}
+}
+
+// TestPlanesInterpreted runs the kernels of the path int8-k over more k than are unpacked at a time
+// and over several row tiles: every type, with the shortest vectors that hold a tile.
+func TestPlanesInterpreted(t *testing.T) {
+	if jit.Race {
+		t.Skip("slow with the race detector, and runs one goroutine; run without -race")
+	}
+	r := rand.New(rand.NewPCG(58, 59))
+	for _, s := range outerSpecs(outerFeatures, ComputeInt8K) {
+		if s.B != Q2_K && s.B != Q4_K && s.B != Q6_K && testing.Short() {
+			continue
+		}
+		m := &smeMachine{t: t}
+		p := newProblem(t, r, s, 17+r.IntN(16), s.NR, 1280)
+		m.take(p, 64)
+		p.checkRun(m.load(s, Spec.Assemble), []int{256})
+	}
+}
+
+// TestSMEIntegersNeedLongVectors: a tile of sixteen rows of planes needs vectors of 512 bits, at
+// every height of a tail.
+func TestSMEIntegersNeedLongVectors(t *testing.T) {
+	for _, s := range outerSpecs(outerFeatures, ComputeInt8K) {
+		for _, rows := range []int{1, 8, 16} {
+			if s.MR = rows; !s.Needs().Has(HasSME512 | HasSMEInt8) {
+				t.Errorf("%s needs %s", s, s.Needs())
+			}
+		}
+	}
+	if n := len(outerSpecs(outerFeatures&^HasSME512, ComputeInt8K)); n > 0 {
+		t.Errorf("%d kernels without vectors of 512 bits", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	arm64gemm "sandwich/microkernel/internal/arm64/gemm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 )
@@ -89,13 +90,17 @@ func (m *smeMachine) own(name string, b []byte, writable bool) {
 	m.memory = append(m.memory, smeMemory{name, uint64(uintptr(unsafe.Pointer(&b[0]))), b, writable})
 }
 
-// call runs a function on its arguments.
-func (m *smeMachine) call(code []smeInstruction, t *kernel.TileArgs) {
+// owning runs f while the machine owns arguments.
+func owning[T any](m *smeMachine, args *T, f func()) {
+	m.own("the arguments", unsafe.Slice((*byte)(unsafe.Pointer(args)), unsafe.Sizeof(*args)), true)
+	f()
+	m.memory = m.memory[:len(m.memory)-1]
+}
+
+// call runs a function on its arguments, which the machine owns.
+func (m *smeMachine) call(code []smeInstruction, args unsafe.Pointer) {
 	m.t.Helper()
-	args := unsafe.Slice((*byte)(unsafe.Pointer(t)), unsafe.Sizeof(*t))
-	m.own("the arguments", args, true)
-	defer func() { m.memory = m.memory[:len(m.memory)-1] }()
-	m.x[0] = m.memory[len(m.memory)-1].at
+	m.x[0] = uint64(uintptr(args))
 	m.now, m.pc, m.done = code, 0, false
 	for range maxSMESteps {
 		if m.pc < 0 || m.pc >= len(code) || code[m.pc].run == nil {
@@ -128,6 +133,13 @@ func (m *smeMachine) load(s Spec, assemble func(Spec) ([]byte, error)) (run func
 		m.t.Fatal(err)
 	}
 	tiles := kernel.NewTiles(s)
+	if s.Compute == ComputeInt8K {
+		unpack, err := arm64gemm.PlaneMaker(s.B)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		codes = append(codes, unpack)
+	}
 	var err error
 	if tiles.Funcs, err = jit.Load(codes...); err != nil {
 		m.t.Skipf("the system forbids executable memory: %v", err)
@@ -136,13 +148,23 @@ func (m *smeMachine) load(s Spec, assemble func(Spec) ([]byte, error)) (run func
 	for i, c := range codes {
 		m.code[tiles.Funcs[i]] = smeDecode(c)
 	}
+	if s.Compute == ComputeInt8K {
+		args := new(arm64gemm.PlanesArgs)
+		return func(g *GemmArgs) {
+			owning(m, args, func() {
+				args.Run(&tiles, *g, tiles.Funcs[len(codes)-1], func(f jit.Func, args unsafe.Pointer) {
+					m.call(m.code[f], args)
+				})
+			})
+		}
+	}
 	return func(g *GemmArgs) {
 		panels := (g.N + PanelWidth - 1) / PanelWidth
 		t := new(kernel.TileArgs)
 		*t = tiles.Args(g, g.N-(panels-1)*PanelWidth)
 		for _, higher := range [...]bool{true, false} {
 			if f := tiles.RowTiles(t, g, panels, higher); f.Valid() {
-				m.call(m.code[f], t)
+				owning(m, t, func() { m.call(m.code[f], unsafe.Pointer(t)) })
 			}
 		}
 	}

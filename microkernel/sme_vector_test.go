@@ -67,6 +67,11 @@ func smeShift(right bool, f func(v uint32, n, size int) uint32) func(*smeMachine
 		switch size {
 		case 8:
 			m.elements(nil, 1, func(at int) { m.zd(w)[at] = byte(f(uint32(m.zn(w)[at]), n, size)) })
+		case 16:
+			m.elements(nil, 2, func(at int) {
+				v := uint32(binary.LittleEndian.Uint16(m.zn(w)[at:]))
+				binary.LittleEndian.PutUint16(m.zd(w)[at:], uint16(f(v, n, size)))
+			})
 		case 32:
 			m.elements(nil, 4, func(at int) { putWord(m.zd(w), at, f(word(m.zn(w), at), n, size)) })
 		default:
@@ -122,8 +127,17 @@ var smeVector = []smeOp{
 	})},
 	{0xFFE0FC00, 0x44800000, func(m *smeMachine, w uint32) { // sdot
 		m.elements(nil, 4, func(at int) {
-			putWord(m.zd(w), at, word(m.zd(w), at)+uint32(fourBytes(m.zn(w)[at:], m.zm(w)[at:], nil, nil)))
+			putWord(m.zd(w), at, word(m.zd(w), at)+uint32(fourBytes(m.zn(w)[at:], m.zm(w)[at:], nil, nil, true, true)))
 		})
+	}},
+	{0xFFE0FC00, 0x04606000, func(m *smeMachine, w uint32) { // mul of 16 bits
+		m.elements(nil, 2, func(at int) {
+			x, y := binary.LittleEndian.Uint16(m.zn(w)[at:]), binary.LittleEndian.Uint16(m.zm(w)[at:])
+			binary.LittleEndian.PutUint16(m.zd(w)[at:], x*y)
+		})
+	}},
+	{0xFFE0FC00, 0x04A00000, func(m *smeMachine, w uint32) { // add of words
+		m.elements(nil, 4, func(at int) { putWord(m.zd(w), at, word(m.zn(w), at)+word(m.zm(w), at)) })
 	}},
 	{0xFFFFE000, 0x6589A000, smeConvert(func(v uint32) float32 { return qtype.FloatFromHalf(uint16(v)) })},
 	{0xFFFFE000, 0x6594A000, smeConvert(func(v uint32) float32 { return float32(int32(v)) })},
@@ -136,13 +150,29 @@ var smeVector = []smeOp{
 }
 
 // fourBytes is the sum of four products of bytes, of those that predicates have.
-func fourBytes(n, m []byte, pn, pm []bool) (sum int32) {
+func fourBytes(n, m []byte, pn, pm []bool, signedN, signedM bool) (sum int32) {
+	value := func(b byte, signed bool) int32 {
+		if signed {
+			return int32(int8(b))
+		}
+		return int32(b)
+	}
 	for k := range 4 {
 		if pn == nil || pn[k] && pm[k] {
-			sum += int32(int8(n[k])) * int32(int8(m[k]))
+			sum += value(n[k], signedN) * value(m[k], signedM)
 		}
 	}
 	return sum
+}
+
+// smeProduct makes an outer product of bytes with or without signs.
+func smeProduct(signedN, signedM bool) func(*smeMachine, uint32) {
+	return func(m *smeMachine, w uint32) {
+		n, v, pn, pm := m.zn(w), m.zm(w), m.pg(w), m.p[smeField(w, 13, 3)]
+		m.outerProduct(w, func(sum uint32, r, c int) uint32 {
+			return sum + uint32(fourBytes(n[r:], v[c:], pn[r:], pm[c:], signedN, signedM))
+		})
+	}
 }
 
 // row is a row of a tile of words; its elements lie in one row of the array.
@@ -205,10 +235,7 @@ var smeArray = []smeOp{
 			return math.Float32bits(ref.FMA32(float(n, r), float(v, c), math.Float32frombits(sum)))
 		})
 	}},
-	{0xFFE0001C, 0xA0800000, func(m *smeMachine, w uint32) { // smopa
-		n, v, pn, pm := m.zn(w), m.zm(w), m.pg(w), m.p[smeField(w, 13, 3)]
-		m.outerProduct(w, func(sum uint32, r, c int) uint32 {
-			return sum + uint32(fourBytes(n[r:], v[c:], pn[r:], pm[c:]))
-		})
-	}},
+	{0xFFE0001C, 0xA0800000, smeProduct(true, true)},   // smopa
+	{0xFFE0001C, 0xA0A00000, smeProduct(true, false)},  // sumopa
+	{0xFFE0001C, 0xA1A00000, smeProduct(false, false)}, // umopa
 }

@@ -1,7 +1,9 @@
 package heuristic
 
 import (
+	"sandwich/internal/num"
 	"sandwich/microkernel"
+	"sandwich/plans"
 )
 
 // Assumed cycles of kernels whose sums stay in tiles, for 32 k of a panel, in proportion to those
@@ -18,6 +20,15 @@ const (
 
 // keptCycles is rowCycles of a kernel whose sums stay in tiles (Spec.KeepsSums).
 func (r Rates) keptCycles(s microkernel.Spec, m int) float64 {
+	memory := readCycles(s)
+	if s.Spread {
+		memory *= 1.05
+	}
+	return overlap(memory, keptWork(s, m))
+}
+
+// keptWork returns the cycles of products of m rows, without those of reading weights from memory.
+func keptWork(s microkernel.Spec, m int) float64 {
 	work := float64(m / keptPairRows * keptPair)
 	switch rest := m % keptPairRows; {
 	case rest > keptPairRows/2:
@@ -32,11 +43,32 @@ func (r Rates) keptCycles(s microkernel.Spec, m int) float64 {
 		}
 		work += float64(unpacking + m%keptPairRows*keptRow)
 	}
-	memory := readCycles(s)
-	if s.Spread {
-		memory *= 1.05
+	return work
+}
+
+// leastKeptRows is the smallest height of a slice to which evenRows reduces it, in pairs of row
+// tiles.
+const leastKeptRows = 2 * keptPairRows
+
+// keptGain is the estimated gain for which slices share less of what is prepared once per call.
+const keptGain = 1.03
+
+// evenRows reduces the height of slices where threads would otherwise finish at different times:
+// lower slices prepare the weights more often, but more of them divide among the threads evenly.
+func (c Cores) evenRows(s *plans.Schedule, n, m int) {
+	busiest := func(s plans.Schedule) float64 {
+		slices := (m + s.BM - 1) / s.BM
+		return waste(s, n, m, c.Threads) * keptWork(s.Kernel, (m+slices-1)/slices) * float64(slices)
 	}
-	return overlap(memory, work)
+	best := busiest(*s)
+	for lower := *s; lower.BM/2 >= leastKeptRows; {
+		lower.BM = num.RoundUp(lower.BM/2, s.Kernel.MR)
+		even := lower
+		c.even(&even, n, m)
+		if t := busiest(even); t*keptGain < best {
+			best, *s = t, even
+		}
+	}
 }
 
 // integersPay reports whether the path ComputeInt8K on a matrix unit is measured to be faster than

@@ -218,4 +218,5 @@ func (c Cores) prepared(s *plans.Schedule, k plans.WeightKey, t microkernel.Weig
 	}
 	s.BN = evenCut(k.N, max(nr, keptColumns), nr)
 	c.shareAmong(s, k, m, keptChunks)
+	c.evenRows(s, k.N, m)
 }

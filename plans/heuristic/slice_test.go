@@ -51,3 +51,45 @@ func busiest(s plans.Schedule, n, m, threads int) int {
 	}
 	return most
 }
+
+// TestKeptSlicesAreEven divides products of kernels whose sums stay in tiles among one to sixteen
+// threads. Lower slices leave less to do to the busiest thread, and no division is worse.
+func TestKeptSlicesAreEven(t *testing.T) {
+	for kernel, typ := range map[string]string{"avx512/int8-k/q4_k/32x64/ku32/load/amx/spread": "q4_k",
+		"avx512/int8-k/q4_k/32x64/ku32/overlap/amx/spread":     "q4_k",
+		"avx512/bf16-tile/bf16/32x64/ku32/load/tdpbf16/spread": "bf16"} {
+		spec, err := microkernel.ParseSpec(kernel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		improved := 0
+		for _, n := range []int{1024, 1152, 1536, 2048, 6912, 8192} {
+			for threads := 1; threads <= 16; threads++ {
+				c, key := Cores{Threads: threads, L1: 48 << 10, L2: 2 << 20}, plans.WeightKey{Type: typ, N: n, K: 2048}
+				s, err := c.Slice(spec, false, key, 512)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := s
+				before.BM, before.BN = 512, evenCut(n, keptColumns, spec.NR)
+				c.shareAmong(&before, key, 512, keptChunks)
+				now := waste(s, n, 512, threads) * keptWork(spec, s.BM) / float64(s.BM)
+				then := waste(before, n, 512, threads) * keptWork(spec, before.BM) / float64(before.BM)
+				if now > then {
+					t.Errorf("%s, %d columns, %d threads: slices of %dx%d take %.3f of the time of %dx%d", kernel, n, threads,
+						s.BM, s.BN, now/then, before.BM, before.BN)
+				}
+				if now*1.05 < then {
+					improved++
+				}
+				if s.BM < leastKeptRows {
+					t.Errorf("%s: slices of %d rows", kernel, s.BM)
+				}
+			}
+		}
+		t.Logf("%s: %d of 96 divisions are faster by 5 %% or more", kernel, improved)
+		if improved < 10 {
+			t.Errorf("%s: %d of 96 divisions are more even", kernel, improved)
+		}
+	}
+}

@@ -188,3 +188,30 @@ func TestOverlapByMeasuredRate(t *testing.T) {
 		}
 	}
 }
+
+// TestIntegersOnSME: with SME, K-quants use exact integer sums where a kernel of outer products was
+// measured to be faster by them. One row uses a NEON kernel of the same path.
+func TestIntegersOnSME(t *testing.T) {
+	for rate, want := range map[float64]microkernel.Compute{1000: microkernel.ComputeInt8,
+		1300: microkernel.ComputeInt8K} {
+		h := hosttest.Cores(t, 2, "neon", "dotprod", "i8mm", "sme", "sme512", "sme_i8i32")
+		for typ, rate := range map[string]float64{"f32": 136, "int8": 4000, microkernel.Int8Vectors: 500,
+			microkernel.Int8Kernel: 900, microkernel.Int8VectorKernel: 400, microkernel.Int8BlockKernel: 1000,
+			microkernel.Int8KKernel: rate} {
+			f := profiles.Figure{Median: rate * 1e9, Max: rate * 1e9, N: 3, Unit: "OP/s"}
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "neon", Type: typ, PUs: 1,
+				Figure: f})
+		}
+		p := mustDefault(t, h, llama160m("q4_k"), Options{})
+		for _, w := range p.Weights {
+			if w.Compute != want {
+				t.Errorf("int8-k at %v: %+v, want %s", rate, w, want)
+			}
+		}
+		least, most := rowsOnUnit(p)
+		if least < 2 || most != math.MaxInt {
+			t.Errorf("int8-k at %v: rows from %d to %d are on the unit", rate, least, most)
+		}
+		checkDefaultWork(t, p, 2)
+	}
+}

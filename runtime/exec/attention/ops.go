@@ -24,6 +24,7 @@ type Ops struct {
 	// Of the forward in progress.
 	angles   *Angles
 	segments [][]kvSegment // by store
+	longest  int           // rows of the longest segment
 }
 
 // NewOps returns the ops of a model for contexts of so many positions.
@@ -34,7 +35,10 @@ func NewOps(m *model.Model, layers *tp.Layers, context int) *Ops {
 
 // Begin prepares a batch, before the workers start.
 func (o *Ops) Begin(spans []kvcache.Span, angles *Angles) {
-	o.angles = angles
+	o.angles, o.longest = angles, 0
+	for i := range spans {
+		o.longest = max(o.longest, min(spans[i].Rows, kvcache.BlockTokens))
+	}
 	states := o.layers.StateStore()
 	for i := range o.segments {
 		if i != states {
@@ -67,24 +71,58 @@ func divideByBlock(dst []kvSegment, spans []kvcache.Span, store int) []kvSegment
 }
 
 // Rotate normalizes and rotates the heads of Q and K as the layer requires, and stores K and V. A
-// chunk is the query heads of some KV heads over one segment: of as many as give every worker two
-// chunks, since a call for all heads of a row costs little more than one for a single head.
+// chunk is the query heads of some KV heads over rows of one segment; see rotationOf.
 func (o *Ops) Rotate(g *tp.Group, a *Attention, op *model.Op, rope int) {
 	kvHeads, segments := op.Heads.KV, o.segments[o.layers.Of[op.Layer]]
-	each := min(kvHeads, max(1, len(segments)*kvHeads/(2*g.N)))
-	parts := (kvHeads + each - 1) / each
-	total := len(segments) * parts
-	for lo, hi, ok := g.Next(total, 1); ok; lo, hi, ok = g.Next(total, 1) {
+	d := rotationOf(len(segments), o.longest, kvHeads, g.N)
+	for lo, hi, ok := g.Next(d.chunks(len(segments)), 1); ok; lo, hi, ok = g.Next(d.chunks(len(segments)), 1) {
 		for u := lo; u < hi; u++ {
-			head := u % parts * each
-			o.rotateSegment(g, a, op, rope, &segments[u/parts], head, min(head+each, kvHeads))
+			if s, ok := d.rowsOf(&segments[u/(d.heads*d.rows)], u%d.rows); ok {
+				head := u / d.rows % d.heads * d.each
+				o.rotateSegment(g, a, op, rope, s, head, min(head+d.each, kvHeads))
+			}
 		}
 	}
 }
 
+// rotation divides the segments of a layer into chunks.
+type rotation struct {
+	each  int // KV heads of a chunk
+	heads int // chunks along the heads of a segment,
+	rows  int // and along its rows: 1, 2 or 4
+}
+
+// rotationRows is the smallest number of positions that a segment is divided at: those of a panel
+// of keys, so that no two workers store to one cache line.
+const rotationRows = 16
+
+// rotationOf divides segments so that every worker has two chunks if possible: heads first, of as
+// many as give that number, since a call for all heads of a row costs little more than one for a
+// single head; then rows. longest is the number of rows of the longest segment.
+func rotationOf(segments, longest, kvHeads, workers int) rotation {
+	d := rotation{each: min(kvHeads, max(1, segments*kvHeads/(2*workers))), rows: 1}
+	d.heads = (kvHeads + d.each - 1) / d.each
+	for d.chunks(segments) < 2*workers && rotationRows*d.rows < longest {
+		d.rows *= 2
+	}
+	return d
+}
+
+// chunks returns the number of chunks of so many segments.
+func (d rotation) chunks(segments int) int { return segments * d.heads * d.rows }
+
+// rowsOf returns part i of the rows of a segment: those of a range of positions of its block. It
+// reports false if the segment has none of them.
+func (d rotation) rowsOf(s *kvSegment, i int) (kvSegment, bool) {
+	const block = kvcache.BlockTokens
+	start := s.pos / block * block
+	from := max(s.pos, start+block*i/d.rows)
+	to := min(s.pos+s.n, start+block*(i+1)/d.rows)
+	return kvSegment{row: s.row + from - s.pos, n: to - from, pos: from, block: s.block}, from < to
+}
+
 // rotateSegment rotates KV heads [lo, hi) of a segment, and their query heads.
-func (o *Ops) rotateSegment(g *tp.Group, a *Attention, op *model.Op, rope int, of *kvSegment, lo, hi int) {
-	s := *of // the next forward overwrites it, perhaps before a descheduled worker continues
+func (o *Ops) rotateSegment(g *tp.Group, a *Attention, op *model.Op, rope int, s kvSegment, lo, hi int) {
 	dim, form := op.Heads.Dim, a.form(op.Layer)
 	first, _ := form.queries(lo)
 	last, n := form.queries(hi - 1)

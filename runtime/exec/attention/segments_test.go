@@ -74,3 +74,45 @@ func TestSegments(t *testing.T) {
 		}
 	}
 }
+
+// TestRotation: the chunks of a rotation cover every row and head once and divide no block within
+// a panel of keys, and every worker has two of them if there are enough heads and panels.
+func TestRotation(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		spans, rows := randomSpans(rng)
+		segments := divideByBlock(nil, spans, 0)
+		longest := 0
+		for _, s := range segments {
+			longest = max(longest, s.n)
+		}
+		kvHeads, workers := 1+rng.IntN(8), 1+rng.IntN(16)
+		d := rotationOf(len(segments), longest, kvHeads, workers)
+		seen := make([]int, rows*kvHeads)
+		for u := range d.chunks(len(segments)) {
+			of := &segments[u/(d.heads*d.rows)]
+			s, ok := d.rowsOf(of, u%d.rows)
+			if !ok {
+				continue
+			}
+			if s.block != of.block || s.pos-s.row != of.pos-of.row || s.pos > of.pos && s.pos%rotationRows != 0 {
+				t.Fatalf("%+v is no part of %+v", s, *of)
+			}
+			head := u / d.rows % d.heads * d.each
+			for h := head; h < min(head+d.each, kvHeads); h++ {
+				for r := s.row; r < s.row+s.n; r++ {
+					seen[r*kvHeads+h]++
+				}
+			}
+		}
+		for i, n := range seen {
+			if n != 1 {
+				t.Fatalf("row %d, head %d is in %d chunks of %+v, spans %+v", i/kvHeads, i%kvHeads, n, d, spans)
+			}
+		}
+		if n := d.chunks(len(segments)); n < 2*workers && (d.each > 1 || 2*rotationRows*d.rows <= longest) {
+			t.Errorf("%d segments of up to %d rows, %d heads: %d chunks for %d workers", len(segments), longest, kvHeads,
+				n, workers)
+		}
+	}
+}

@@ -71,10 +71,21 @@ func (r *Products) Quantize(g *tp.Group, op *model.Op, m int, step tp.Step) (any
 	}
 	s := segmentsOf(r.shard.Model, op)
 	total := m * s.each
-	for lo, hi, ok := g.NextQuantize(total, s.chunk); ok; lo, hi, ok = g.NextQuantize(total, s.chunk) {
+	chunk := s.chunk
+	if !g.W.Tolerant() { // else results must fit private memory
+		chunk = s.chunkFor(total, g.N)
+	}
+	for lo, hi, ok := g.NextQuantize(total, chunk); ok; lo, hi, ok = g.NextQuantize(total, chunk) {
 		quantizeChunk(g, op.In, &s, &need, lo, hi)
 	}
 	return true
+}
+
+// chunkFor returns the number of segments that each of so many workers takes at a time: several
+// chunks for each, but no more than needed, since workers wait for each other to take one.
+func (s *segments) chunkFor(total, workers int) int {
+	const chunks, most = 8, 16 // of a worker; times the smallest chunk
+	return max(s.chunk, min(most*s.chunk, total/(chunks*workers)))
 }
 
 // quantizeChunk quantizes segments [lo, hi).

@@ -13,6 +13,8 @@ var (
 	COLUMN   = defAt(SME, 0xC0828000, "mova %Zd.s, %Pg/m, za%Tnv.s[w12, %Off]")
 	FMOPA    = defAt(SME, 0x80800000, "fmopa za%Td.s, %Pg/m, %Pm/m, %Zn.s, %Zm.s")
 	SMOPA    = defAt(SME, 0xA0800000, "smopa za%Td.s, %Pg/m, %Pm/m, %Zn.b, %Zm.b")
+	SUMOPA   = defAt(SME, 0xA0A00000, "sumopa za%Td.s, %Pg/m, %Pm/m, %Zn.b, %Zm.b")
+	UMOPA    = defAt(SME, 0xA1A00000, "umopa za%Td.s, %Pg/m, %Pm/m, %Zn.b, %Zm.b")
 )
 
 // What SVE has to offer in streaming mode, where the Advanced SIMD instructions are undefined.
@@ -33,6 +35,11 @@ var (
 	ZSUBB    = defAt(SME, 0x04200400, "sub %Zd.b, %Zn.b, %Zm.b")
 	ZLSRB    = defAt(SME, 0x04209400, "lsr %Zd.b, %Zn.b, %r8")
 	ZLSLB    = defAt(SME, 0x04209C00, "lsl %Zd.b, %Zn.b, %l8")
+	ZLSRH    = defAt(SME, 0x04209400, "lsr %Zd.h, %Zn.h, %r16")
+	ZASRH    = defAt(SME, 0x04209000, "asr %Zd.h, %Zn.h, %r16")
+	ZLSLH    = defAt(SME, 0x04209C00, "lsl %Zd.h, %Zn.h, %l16")
+	ZMULH    = defAt(SME, 0x04606000, "mul %Zd.h, %Zn.h, %Zm.h")
+	ZADDS    = defAt(SME, 0x04A00000, "add %Zd.s, %Zn.s, %Zm.s")
 	ZLSRS    = defAt(SME, 0x04609400, "lsr %Zd.s, %Zn.s, %r32")
 	ZASRS    = defAt(SME, 0x04609000, "asr %Zd.s, %Zn.s, %r32")
 	ZLSLS    = defAt(SME, 0x04609C00, "lsl %Zd.s, %Zn.s, %l32")

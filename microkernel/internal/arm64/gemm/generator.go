@@ -24,7 +24,7 @@ type Generator struct{}
 func (Generator) Legal(k kernel.Spec) error {
 	s := spec{k}
 	switch {
-	case s.Compute == kernel.ComputeInt8Superblock, s.Compute == kernel.ComputeInt8K && s.Form == kernel.Outer:
+	case s.Compute == kernel.ComputeInt8Superblock:
 		return fmt.Errorf("%s has no kernels of the path %s", s.ISA, s.Compute)
 	case s.Spread:
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)
@@ -67,10 +67,23 @@ func (Generator) NeedsOf(s kernel.Spec) (f kernel.Features) {
 func (Generator) SelfTest(kernel.Spec) (instead string, needed bool) { return "", false }
 
 // Run computes one call of a kernel.
-func (Generator) Run(k *kernel.Tiles, g kernel.GemmArgs) { k.RunPlain(&g) }
+func (Generator) Run(k *kernel.Tiles, g kernel.GemmArgs) {
+	if (spec{k.Spec}).planes() {
+		runPlanes(k, g)
+		return
+	}
+	k.RunPlain(&g)
+}
 
 // Assemble generates one tile of the spec's size.
-func (Generator) Assemble(k kernel.Spec) ([]byte, error) { return tileOf(k).Finish() }
+func (Generator) Assemble(k kernel.Spec) ([]byte, error) {
+	if (spec{k}).planes() {
+		if _, err := planeMaker(k.B); err != nil {
+			return nil, err
+		}
+	}
+	return tileOf(k).Finish()
+}
 
 // Counts returns the instructions of an iteration of that tile. Those of SME are not counted.
 func (Generator) Counts(k kernel.Spec) (code.Counts, error) {
@@ -108,6 +121,8 @@ func tileOf(k kernel.Spec) *asm.Asm {
 // that emits it. Without an assembler it only counts registers, for Legal.
 func (s spec) generator() func(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	switch {
+	case s.planes():
+		return newSMEPlanes
 	case s.Form == kernel.Outer && s.Compute == kernel.ComputeInt8:
 		return newSMEInt8
 	case s.Form == kernel.Outer:

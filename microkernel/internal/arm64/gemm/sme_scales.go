@@ -7,10 +7,7 @@ import (
 
 // scales loads the scale of vector v for the span at k0 and, for affine types, the offset.
 func (e *smeInt8) scales(v, k0 int) {
-	sub := func(load *asm.Op, z asm.V, n int) {
-		e.inSubBlock(qtype.PanelWidth*n + e.lanes*v)
-		e.I(load, z, smeAll, smeTmp)
-	}
+	sub := func(load *asm.Op, z asm.V, n int) { e.sub(load, z, v, n) }
 	times := func(z, n asm.V, convert *asm.Op) {
 		e.I(convert, n, smeAll, n)
 		e.I(asm.ZFMUL, z, z, n)
@@ -46,6 +43,29 @@ func (e *smeInt8) scales(v, k0 int) {
 	case qtype.OddSubs, qtype.ParitySubs:
 		e.oddSub(v, k0)
 		times(smeScale, smeT, asm.ZUCVTF)
+	}
+}
+
+// sub loads the bytes of scales number n of the sub-block of vector v as 32-bit integers.
+func (e *smeInt8) sub(load *asm.Op, z asm.V, v, n int) {
+	e.inSubBlock(qtype.PanelWidth*n + e.lanes*v)
+	e.I(load, z, smeAll, smeTmp)
+}
+
+// integerScale loads the integer scale of the span at k0, with lanes for all columns, into smeT. It
+// overwrites smeU.
+func (e *smeInt8) integerScale(k0 int) {
+	switch e.Subs {
+	case qtype.PairSubs:
+		e.sub(asm.LD1B, smeT, 0, 0)
+	case qtype.NibbleSubs:
+		e.sub(asm.LD1B, smeT, 0, k0/16)
+		e.I(asm.ZLSLS, smeT, smeT, asm.Imm(28))
+		e.I(asm.ZLSRS, smeT, smeT, asm.Imm(28))
+	case qtype.SignedSubs:
+		e.sub(asm.LD1SB, smeT, 0, k0/e.Span())
+	default:
+		e.oddSub(0, k0)
 	}
 }
 

@@ -97,11 +97,13 @@ var (
 func (s spec) validateSME() error {
 	lanes := s.smeLanes()
 	switch {
-	case s.Compute == kernel.ComputeInt8 && s.Dot != kernel.MOPA:
+	case s.Compute.Quantizes() && s.Dot != kernel.MOPA:
 		return fmt.Errorf("outer products of integers are dot product %s", kernel.MOPA)
-	case s.Compute == kernel.ComputeInt8 && (s.MR > lanes || s.NR != qtype.PanelWidth):
+	case s.Compute.Quantizes() && (s.MR > lanes || s.NR != qtype.PanelWidth):
 		return fmt.Errorf("outer products of integers have at most 16 rows, and %d columns", qtype.PanelWidth)
-	case s.Compute == kernel.ComputeInt8:
+	case s.planes() && s.Prefetches():
+		return fmt.Errorf("outer products of the path %s do not support software prefetch", s.Compute)
+	case s.Compute.Quantizes():
 		return nil
 	case s.B.Quantized():
 		return fmt.Errorf("float32 outer products do not support quantized weights unless they are first " +
@@ -123,6 +125,11 @@ func (e *smeInt8) setup() {
 	const words = kernel.ActQ8Bytes / 4
 	e.count(smeBlock, min(words, e.lanes))
 	e.count(smeRest, max(0, words-e.lanes))
+	e.constants()
+}
+
+// constants loads the constants of unpacking.
+func (e *smeInt8) constants() {
 	if e.ZeroPoint > 0 {
 		e.I(asm.ZDUPB, smeOrigin, asm.Imm(int8(e.ZeroPoint)))
 	}

@@ -24,9 +24,9 @@ func (s spec) activationRegisters() int {
 }
 
 // smeLanes returns the elements of a streaming vector that the code uses, which is also the number
-// of k that are transposed at a time.
+// of k that are transposed at a time. Tiles of the chain "integer" have sixteen.
 func (s spec) smeLanes() int {
-	if s.MR <= 8 && s.NR == qtype.PanelWidth {
+	if s.MR <= 8 && s.NR == qtype.PanelWidth && !s.integerScales() {
 		return 8
 	}
 	return 16
@@ -42,3 +42,6 @@ func (s spec) actBlock() (bytes, first int) {
 	}
 	return kernel.ActQ8Bytes, kernel.ActQ
 }
+
+// planes reports whether the tile multiplies planes of bytes on SME; see planes.go.
+func (s spec) planes() bool { return s.integerScales() && s.Form == kernel.Outer }
