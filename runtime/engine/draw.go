@@ -72,7 +72,7 @@ func (c *lane) drawRows(
 		}
 	}
 	next := sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known}
-	c.drafting.Propose(&j.drafts, &next, j.limit-j.generated)
+	c.drafting.Propose(&j.drafts, &next, j.limit-j.generated-1) // a step also draws the token after a draft
 	return append(events, next), failed
 }
 

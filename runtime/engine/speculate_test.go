@@ -252,3 +252,79 @@ func TestDraftsHangUp(t *testing.T) {
 	}
 	checkIdleSoon(t, e)
 }
+
+// evenTokens is a constraint that allows tokens with even ids.
+type evenTokens struct{ mask []uint64 }
+
+func (e *evenTokens) Allowed(int) []uint64 {
+	for i := range e.mask {
+		e.mask[i] = 0x5555555555555555
+	}
+	return e.mask
+}
+
+func (*evenTokens) Only(int) (int32, bool) { return 0, false }
+
+func (*evenTokens) Accept(id int32) error {
+	if id%2 != 0 {
+		return errors.New("an odd token")
+	}
+	return nil
+}
+
+func (*evenTokens) MustEnd() bool { return false }
+
+// TestDraftsForbidden checks an answer under a constraint that forbids every drafted token, up to the
+// last position of the context: its tokens are those without drafts, and none is accepted.
+func TestDraftsForbidden(t *testing.T) {
+	o := tinyOptions(t)
+	e := open(t, o)
+	prompt := tinyPrompt(4, o.Context-50)
+	odd := slices.Repeat([]int32{1, 3, 5, 7}, 50)
+	ask := func() ([]int32, api.Result) {
+		return generate(t, e, api.Request{Prompt: prompt, IgnoreEOS: true,
+			Constraint: &evenTokens{mask: make([]uint64, (tinyVocab+63)/64)}})
+	}
+	want, _ := ask()
+	for _, depth := range []int{0, 1, 15, 1000} {
+		replay := &speculate.Replay{Accept: 1, Vocab: tinyVocab}
+		replay.Record(prompt, odd)
+		e.draftWith(drafting.Options{Drafter: replay, Depth: depth})
+		got, res := ask()
+		if !slices.Equal(got, want) || res.AcceptedTokens != 0 || res.DraftedTokens == 0 && depth > 0 {
+			t.Errorf("depth %d: %d tokens, want %d; %+v", depth, len(got), len(want), res)
+		}
+	}
+	if len(want) != 50 {
+		t.Errorf("%d tokens fill the context, want 50", len(want))
+	}
+	checkIdleSoon(t, e)
+}
+
+// TestDraftsAtMemoryBound checks answers while the memory of prompt lookup is full: they are those
+// without drafts, and the bound holds.
+func TestDraftsAtMemoryBound(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	requests := make([]api.Request, 6)
+	want := make([][]int32, len(requests))
+	for i := range requests {
+		requests[i] = api.Request{Prompt: slices.Repeat(tinyPrompt(uint64(i), 20), 3), MaxTokens: 40, IgnoreEOS: true}
+		want[i], _ = generate(t, e, requests[i])
+	}
+	for _, bound := range []int64{0, 1 << 10, 4 << 10} {
+		e.draftWith(drafting.Options{Drafter: speculate.NewNGram(bound), Depth: 5})
+		var all sync.WaitGroup
+		for i := range requests {
+			all.Go(func() {
+				if got, _ := generate(t, e, requests[i]); !slices.Equal(got, want[i]) {
+					t.Errorf("request %d with %d bytes: %v, want %v", i, bound, got, want[i])
+				}
+			})
+		}
+		all.Wait()
+		if n := e.Stats().Drafts[0].Bytes; n > bound {
+			t.Errorf("prompt lookup uses %d bytes of %d", n, bound)
+		}
+	}
+	checkIdleSoon(t, e)
+}

@@ -261,3 +261,36 @@ func TestUsageOfDrafts(t *testing.T) {
 		t.Errorf("usage without drafts: %v", usage)
 	}
 }
+
+// TestUsageOfDraftsElsewhere checks the counts of drafted tokens in the APIs whose formats have no
+// field of their own for them: responses have them in output_tokens_details, ollama's answers after
+// their other counts, and messages have none. Without drafts they are absent.
+func TestUsageOfDraftsElsewhere(t *testing.T) {
+	f := &timedFake{fake{words: []string{"a", "b", "c"}}}
+	for path, c := range map[string]struct {
+		body               string
+		accepted, rejected []any
+	}{
+		"/v1/responses": {`{"model":"m","input":"x"}`,
+			[]any{"usage", "output_tokens_details", "accepted_prediction_tokens"},
+			[]any{"usage", "output_tokens_details", "rejected_prediction_tokens"}},
+		"/api/generate": {`{"model":"m","prompt":"x","stream":false}`,
+			[]any{"accepted_prediction_count"}, []any{"rejected_prediction_count"}},
+		"/api/chat": {`{"model":"m","messages":[{"role":"user","content":"x"}],"stream":false}`,
+			[]any{"accepted_prediction_count"}, []any{"rejected_prediction_count"}},
+	} {
+		with := parsed(t, post(t, New(f, Options{}), path, c.body).Body.Bytes())
+		if at(with, c.accepted...) != 2.0 || at(with, c.rejected...) != 3.0 {
+			t.Errorf("%s: %v", path, with)
+		}
+		without := post(t, New(&f.fake, Options{}), path, c.body).Body.String()
+		if strings.Contains(without, "_prediction_") {
+			t.Errorf("%s without drafts: %s", path, without)
+		}
+	}
+	text := post(t, New(f, Options{}), "/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user",
+		"content":"x"}]}`).Body.String()
+	if strings.Contains(text, "prediction") || !strings.Contains(text, `"output_tokens":3`) {
+		t.Errorf("/v1/messages: %s", text)
+	}
+}

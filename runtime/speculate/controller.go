@@ -34,6 +34,7 @@ type Controller struct {
 	classes [Classes]estimate
 	saved   float64 // time that exploration may use, in seconds
 	values  []value
+	took    []float64 // expected times of steps by rows - 1, in a decision
 }
 
 // value is one more drafted token of a batch.
@@ -110,9 +111,9 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 		return
 	}
 	free = min(free, c.times.mostRows(context)-rows)
-	plain := float64(rows) / c.times.time(rows, context)
+	c.took = c.times.fitted(c.took[:0], context)
+	plain := float64(rows) / c.took[rows-1]
 	best, speed, added, expected := plain, leastGain*plain, 0, float64(rows)
-	least := float64(rows) / plain
 	repeated := 0.0 // rows of later steps that compute accepted tokens again
 	c.values = c.values[:0]
 	for n := 1; n <= free; n++ {
@@ -122,8 +123,7 @@ func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) 
 		}
 		drafts[v.at].Rows++
 		expected += v.chance
-		least = max(least, c.times.time(rows+n, context)) // a faster step of more rows is noise
-		took := least
+		took := c.took[rows+n-1]
 		if c.again {
 			repeated += c.repeated(&drafts[v.at], v.chance)
 			took += repeated * (took - float64(rows)/plain) / float64(n)

@@ -25,6 +25,7 @@ type stepTimes struct {
 	lengths [contexts][]stepTime
 	trusted bool    // the prior was measured
 	factor  float64 // recent times relative to the means; 0 before the first
+	pools   []pool  // of fitted
 }
 
 // stepTime is the mean time of steps in seconds, without the common factor.
@@ -145,6 +146,35 @@ func (s *stepTimes) time(rows, context int) float64 {
 		}
 	}
 	return s.prior[at][i]
+}
+
+// fitted appends the expected times of steps of 1, 2, ... rows. They do not decrease: times of fewer
+// rows above those of more are noise, and are replaced by their mean, weighted by the numbers of
+// measured steps (pool adjacent violators).
+func (s *stepTimes) fitted(dst []float64, context int) []float64 {
+	list := s.lengths[rangeOf(context)]
+	s.pools = s.pools[:0]
+	for i := range list {
+		p := pool{s.time(i+1, context), float64(max(1, list[i].count)), 1}
+		for n := len(s.pools); n > 0 && s.pools[n-1].time > p.time; n-- {
+			q := s.pools[n-1]
+			p = pool{(p.time*p.weight + q.time*q.weight) / (p.weight + q.weight), p.weight + q.weight, p.rows + q.rows}
+			s.pools = s.pools[:n-1]
+		}
+		s.pools = append(s.pools, p)
+	}
+	for _, p := range s.pools {
+		for range p.rows {
+			dst = append(dst, p.time)
+		}
+	}
+	return dst
+}
+
+// pool is consecutive numbers of rows with one time.
+type pool struct {
+	time, weight float64
+	rows         int
 }
 
 // expected returns the time of steps of i+1 rows from those measured in a range of context lengths,

@@ -162,15 +162,21 @@ func (l *lines) Finish(r *api.Result) {
 		b = l.logprobs(b, l.tokens)
 	}
 	b = exchange.AppendWarnings(l.done(b, reason), l.asked.Warnings.List())
-	for _, d := range []struct {
+	type count struct {
 		field string
 		v     int64
-	}{
+	}
+	counts := []count{
 		{"total_duration", int64(time.Since(l.Began))}, {"load_duration", 0},
 		{"prompt_eval_count", int64(r.PromptTokens)}, {"prompt_cached_count", int64(r.CachedTokens)},
 		{"prompt_eval_duration", int64(max(0, r.FirstToken-r.Queued))},
 		{"eval_count", int64(r.Tokens)}, {"eval_duration", int64(max(0, r.Total-r.FirstToken))},
-	} {
+	}
+	if r.DraftedTokens > 0 {
+		counts = append(counts, count{"accepted_prediction_count", int64(r.AcceptedTokens)},
+			count{"rejected_prediction_count", int64(r.DraftedTokens - r.AcceptedTokens)})
+	}
+	for _, d := range counts {
 		b = append(append(append(b, `,"`...), d.field...), `":`...)
 		b = strconv.AppendInt(b, d.v, 10)
 	}

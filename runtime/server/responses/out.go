@@ -64,12 +64,22 @@ func (r *response) object(status string, result *api.Result) object {
 		o["warnings"] = list
 	}
 	if result != nil {
-		o["usage"] = object{"input_tokens": result.PromptTokens, "output_tokens": result.Tokens,
-			"total_tokens":          result.PromptTokens + result.Tokens,
-			"input_tokens_details":  object{"cached_tokens": result.CachedTokens},
-			"output_tokens_details": object{"reasoning_tokens": 0}}
+		o["usage"] = usage(result)
 	}
 	return o
+}
+
+// usage returns the token counts of a generation. Rejected drafted tokens are not part of the output
+// tokens.
+func usage(r *api.Result) object {
+	details := object{"reasoning_tokens": 0}
+	if r.DraftedTokens > 0 {
+		details["accepted_prediction_tokens"] = r.AcceptedTokens
+		details["rejected_prediction_tokens"] = r.DraftedTokens - r.AcceptedTokens
+	}
+	return object{"input_tokens": r.PromptTokens, "output_tokens": r.Tokens,
+		"total_tokens": r.PromptTokens + r.Tokens, "input_tokens_details": object{"cached_tokens": r.CachedTokens},
+		"output_tokens_details": details}
 }
 
 // unique returns the part that the ids of the answer and of its items share.
