@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -136,8 +136,18 @@ agents: build ## qwen-code, opencode and codex, non-interactively through a prox
 	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --template runtime/server/clients/tools.jinja \
 	  $(if $(AGENT_TOKENIZER),--tokenizer-of $(AGENT_TOKENIZER)) -o $(AGENT_MODEL)
 	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && \
-	  AGENT_MODEL=$(AGENT_MODEL) node --test-reporter=spec agents.test.mjs
+	  AGENT_LOGS=$(AGENT_LOGS) AGENT_MODEL=$(AGENT_MODEL) node --test-reporter=spec agents.test.mjs
 
+AGENT_SESSIONS := bin/agent-sessions
+agent-sessions: build ## records sessions of the agents of make agents with a model of one layer, and replays them with a restart in the middle, with and without the prefix store; needs npm
+	rm -rf $(AGENT_SESSIONS) && mkdir -p $(AGENT_SESSIONS) bin/prefixes
+	test -e bin/agent-one-layer.gguf || ./$(BIN) model synth --preset $(AGENT_PRESET) --layers 1 \
+	  --template runtime/server/clients/tools.jinja --tokenizer-of runtime/demo/tales-6m-q8_0.gguf -o bin/agent-one-layer.gguf
+	$(MAKE) agents AGENT_MODEL=$(abspath bin/agent-one-layer.gguf) AGENT_LOGS=$(abspath $(AGENT_SESSIONS))
+	./$(BIN) bench cache replay $$(dirname $(AGENT_SESSIONS)/*/001.request.json) --model bin/agent-one-layer.gguf \
+	  --ctx 65536 --dir bin/prefixes --format $(REPLAY_FORMAT)
+
+REPLAY_FORMAT ?= table
 DEVICE_CHECK := bin/device-check
 DEVICE_PACKAGES := libvulkan1 libegl1 libglvnd0 libopengl0 libgl1 libglx0 libgles2
 device-check: device-check-build ## test the devices of a machine with an NVIDIA driver (docs/devices.md); PART selects parts

@@ -64,6 +64,8 @@ type Service struct {
 // PrefixOptions configures the prefix store of an engine.
 type PrefixOptions struct {
 	Store *disk.Store // nil: prefixes are not stored
+	// Always loads what is stored even if computing it is predicted to be faster, for measurements.
+	Always bool
 	Model string      // name of the model, for lists
 }
 
@@ -266,7 +268,7 @@ type storedPrefixes struct {
 	// checks has a channel for each imported prefix that is being compared, by the key of its last
 	// block. The channel is closed at the end.
 	checks sync.Map
-	// always loads what is stored without a comparison of predicted times, for tests.
+	// always is PrefixOptions.Always.
 	always bool
 }
 

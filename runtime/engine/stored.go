@@ -40,7 +40,7 @@ func (e *Engine) openPrefixes(o *Options) {
 		options.Kinds, options.Sizes = append(options.Kinds, a.Stores[i].Kind), append(options.Sizes, int64(size))
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	p.cache = prefix.New(options)
+	p.cache, p.always = prefix.New(options), o.Prefixes.Always
 }
 
 // close stops loads and writes, which use memory of the runner.

@@ -35,6 +35,7 @@ type Sizes struct {
 	engine.Service
 	Speculation drafting.Options
 	Prefixes    *disk.Store            // engine.PrefixOptions.Store
+	AlwaysLoad  bool                   // engine.PrefixOptions.Always
 	Observe     func(f engine.Forward) // engine.Options.Observe
 	Note        func(text string)      // engine.Options.Note
 	Displaced   func(err error)        // engine.Options.Displaced
@@ -51,7 +52,7 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	options := engine.Options{Options: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
 		Service: v.Service, Speculation: v.Speculation, Profile: s.Profile, Observe: v.Observe, Note: v.Note,
 		Displaced: v.Displaced, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
-		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name}}
+		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name, Always: v.AlwaysLoad}}
 	if s.Bundle != nil {
 		rows := sched.DecodeRows(v.Parallel, s.Plan.BatchMax)
 		for _, c := range s.Bundle.Evidence.StepCurves(rows, &s.Plan.Model) {

@@ -133,11 +133,11 @@ func TestDamagedFiles(t *testing.T) {
 	cases := map[string]func(path string) error{
 		"empty":            func(path string) error { return os.Truncate(path, 0) },
 		"no content":       func(path string) error { return os.Truncate(path, headerBytes) },
-		"truncated":        func(path string) error { return os.Truncate(path, fileSize(n)-1) },
-		"truncated a page": func(path string) error { return os.Truncate(path, fileSize(n)-pageBytes) },
-		"longer":           func(path string) error { return os.Truncate(path, fileSize(n)+pageBytes) },
+		"truncated":        func(path string) error { return os.Truncate(path, FileSize(n)-1) },
+		"truncated a page": func(path string) error { return os.Truncate(path, FileSize(n)-pageBytes) },
+		"longer":           func(path string) error { return os.Truncate(path, FileSize(n)+pageBytes) },
 		"holes": func(path string) error {
-			return errors.Join(os.Truncate(path, headerBytes), os.Truncate(path, fileSize(n)))
+			return errors.Join(os.Truncate(path, headerBytes), os.Truncate(path, FileSize(n)))
 		},
 		"magic": flip(0), "version": flip(atVersion), "sum of header": flip(atSum), "size": flip(atPayload + 1),
 		"flags": flip(atFlags), "name": flip(atName), "key": flip(atKey + 7), "tokens": flip(atTokens + 9),

@@ -195,7 +195,7 @@ func (h *header) decode(page []byte, name Name) error {
 func (h *header) chunks() int { return int((h.payload + int64(h.chunk) - 1) / int64(h.chunk)) }
 
 // size returns the size of the file.
-func (h *header) size() int64 { return fileSize(h.payload) }
+func (h *header) size() int64 { return FileSize(h.payload) }
 
-// fileSize returns the size of a file with a payload.
-func fileSize(payload int64) int64 { return headerBytes + pages(payload) }
+// FileSize returns the size of a file with a payload.
+func FileSize(payload int64) int64 { return headerBytes + pages(payload) }

@@ -30,7 +30,7 @@ func (s *Store) Write(ctx context.Context, info Info, data []byte) error {
 	if !s.writable.Load() {
 		return fs.ErrPermission
 	}
-	if err := s.makeRoom(fileSize(int64(len(data)))); err != nil {
+	if err := s.makeRoom(FileSize(int64(len(data)))); err != nil {
 		return s.failed(err)
 	}
 	h := header{Info: info, payload: int64(len(data)), chunk: chunkBytes(int64(len(data)))}

@@ -16,7 +16,7 @@ const patience = Number(process.env.AGENT_SECONDS ?? 1800) * 1000;
 
 let server, folder;
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "agents-"));
+  folder = process.env.AGENT_LOGS || mkdtempSync(join(tmpdir(), "agents-"));
   const model = process.env.AGENT_MODEL ? ["--model", process.env.AGENT_MODEL] : [];
   server = await serve("--ctx", "65536", "--parallel", "2", ...model);
 });

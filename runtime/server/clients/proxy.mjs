@@ -45,6 +45,7 @@ export function proxy(upstream, folder, say = () => {}) {
     const line = (text) => say(`${entry.number} ${text}`);
     const name = join(folder, String(entry.number).padStart(3, "0"));
     writeFileSync(`${name}.request.json`, body);
+    writeFileSync(`${name}.endpoint.txt`, req.url); // for sandwich bench cache replay
     const gone = new AbortController();
     res.once("close", () => gone.abort());
     try {

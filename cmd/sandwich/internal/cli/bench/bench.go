@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/cli/bench/cachebench"
 	"sandwich/cmd/sandwich/internal/cli/bench/drafts"
 	"sandwich/cmd/sandwich/internal/cli/bench/llm"
 	"sandwich/cmd/sandwich/internal/cli/bench/load"
@@ -23,6 +24,7 @@ func NewBench() *cobra.Command {
   sandwich bench gemm --shapes 4096x4096 --m 1,512 --type q8_0
   sandwich bench allreduce --ranks 2
   sandwich bench attention --model llama-3.1-8b --decode 4096
+  sandwich bench cache --model llama.gguf --tokens 16000
   sandwich bench embed --model bert.gguf
   sandwich bench grammar --schema tools.json --model llama.gguf
   sandwich bench load --policy sandwich,fcfs --svg load.svg
@@ -33,8 +35,8 @@ func NewBench() *cobra.Command {
 		Args: flags.KnownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchEmbed(), newBenchGEMM(), newBenchGrammar(),
-		llm.New(), load.New(), newBenchPerplexity(), newBenchPredict(), newBenchRanking(),
+	c.AddCommand(newBenchAllReduce(), newBenchAttention(), cachebench.New(), newBenchEmbed(), newBenchGEMM(),
+		newBenchGrammar(), llm.New(), load.New(), newBenchPerplexity(), newBenchPredict(), newBenchRanking(),
 		newBenchRoofline(), newBenchSearch(), drafts.New(), newBenchHeuristic(),
 		renamed(newBenchHeuristic(), "thumb", "bench heuristic"))
 	return c

@@ -1,13 +1,9 @@
 package cache
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,13 +12,11 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/requestfile"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/profiles/retention"
 	"sandwich/runtime/answer"
 	"sandwich/runtime/api"
-	"sandwich/runtime/engine"
 	"sandwich/runtime/prefix"
-	"sandwich/runtime/server"
 )
 
 // warmFlags holds the flags of warm.
@@ -33,9 +27,6 @@ type warmFlags struct {
 	endpoint string
 	pin      bool
 }
-
-// maxRequest limits the size of a file of warm in bytes.
-const maxRequest = 64 << 20
 
 func newWarm() *cobra.Command {
 	f := warmFlags{session: modelflags.Flags{Wants: modelflags.ForText}}
@@ -71,10 +62,10 @@ func (f *warmFlags) run(c *cobra.Command, files []string) error {
 		return exit.Usage(fmt.Errorf("--ctx %d is out of range; give a number of tokens up to %d", f.sizes.Context,
 			modelflags.MaxContext))
 	}
-	bodies := make([]request, len(files))
+	bodies := make([]requestfile.Request, len(files))
 	for i, file := range files {
 		var err error
-		if bodies[i], err = readRequest(file, f.endpoint); err != nil {
+		if bodies[i], err = requestfile.Read(file, f.endpoint); err != nil {
 			return exit.Usage(err)
 		}
 	}
@@ -100,11 +91,11 @@ func (f *warmFlags) run(c *cobra.Command, files []string) error {
 		return exit.Usage(errors.New("this model reads whole texts and has no prefixes to store"))
 	}
 	for i, b := range bodies {
-		prompt, err := b.warm(c.Context(), e, s.Generator(e, 1))
-		if err != nil {
+		w := &warmer{Generator: s.Generator(e, 1)}
+		if err := b.Run(c.Context(), w); err != nil {
 			return exit.With(exit.Input, fmt.Errorf("%s: %w", files[i], err))
 		}
-		show.Notice(fmt.Sprintf("%s: %d tokens", files[i], prompt))
+		show.Notice(fmt.Sprintf("%s: %d tokens", files[i], w.prompt))
 	}
 	if err := e.Prefixes().Flush(c.Context()); err != nil {
 		return err
@@ -133,52 +124,6 @@ func (f *warmFlags) report(c *cobra.Command, began time.Time) error {
 	return err
 }
 
-// request is a body for an endpoint.
-type request struct {
-	endpoint string
-	body     []byte
-}
-
-// readRequest reads a file of warm.
-func readRequest(file, endpoint string) (r request, err error) {
-	data, err := retention.ReadRegular(file, maxRequest)
-	if err != nil {
-		return r, err
-	}
-	fields := map[string]any{"prompt": string(data)}
-	if filepath.Ext(file) == ".json" {
-		fields = nil
-		if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
-			return r, fmt.Errorf("%s is not a JSON object; give the body of a request", file)
-		}
-	} else {
-		endpoint = "/v1/completions"
-	}
-	for _, name := range []string{"stream", "n", "response_format", "tool_choice", "stop"} {
-		delete(fields, name)
-	}
-	fields["max_tokens"] = 1
-	r.endpoint = endpoint
-	r.body, err = json.Marshal(fields)
-	return r, err
-}
-
-// warm computes the prompt of a request under the public salt and returns its length.
-func (r *request) warm(ctx context.Context, e *engine.Engine, g *answer.Generator) (prompt int, err error) {
-	w := &warmer{Generator: g}
-	h, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+r.endpoint, bytes.NewReader(r.body))
-	if err != nil {
-		return 0, err
-	}
-	h.Header.Set("Content-Type", "application/json")
-	out := &response{header: http.Header{}}
-	server.New(w, server.Options{}).ServeHTTP(out, h)
-	if out.status != http.StatusOK {
-		return 0, fmt.Errorf("the request is refused with status %d: %s", out.status, bytes.TrimSpace(out.body.Bytes()))
-	}
-	return w.prompt, nil
-}
-
 // warmer is a generator that computes prompts for the public salt and generates nothing.
 type warmer struct {
 	*answer.Generator
@@ -191,24 +136,4 @@ func (w *warmer) Generate(ctx context.Context, r api.Request, _ func(api.Token) 
 	res, err := w.Generator.Generate(ctx, r, func(api.Token) error { return nil })
 	w.prompt = res.PromptTokens
 	return res, err
-}
-
-// response is an http.ResponseWriter in memory.
-type response struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *response) Header() http.Header { return r.header }
-
-func (r *response) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
-}
-
-func (r *response) Write(p []byte) (int, error) {
-	r.WriteHeader(http.StatusOK)
-	return r.body.Write(p)
 }
