@@ -44,6 +44,19 @@ func (s *Store) Of(ctx context.Context, id string, d device.Device, again bool, 
 	return is, nil
 }
 
+// Stored returns the stored rates of a device of this host, nil if there are none. It measures
+// nothing.
+func (s *Store) Stored(id string) *devrates.Device {
+	host, _ := s.load()
+	if host == nil {
+		return nil
+	}
+	if d := host.Device(id); d != nil && len(d.Classes) > 0 {
+		return d
+	}
+	return nil
+}
+
 // Cores returns the stored profile of this host with the ceilings of its cores. If there are none,
 // measure adds them.
 func (s *Store) Cores(measure func(p *profiles.Profile) error) (*profiles.Profile, error) {

@@ -80,9 +80,11 @@ var bufNames = map[model.Buf]string{model.BufX: "residual", model.BufH: "normali
 // the caches, and logits to sampling.
 func (b *builder) flow() {
 	written := map[model.Buf]int{} // op that wrote an activation last
+	b.holds = map[model.Buf][]string{}
 	for n := range b.groups {
 		var from []int // groups, in order
 		passed := map[int][]model.Buf{}
+		moved := map[int]float64{} // bytes
 		for _, i := range b.groups[n].ops {
 			op := &b.Model.Ops[i]
 			reads, writes := access(op)
@@ -93,28 +95,40 @@ func (b *builder) flow() {
 						from = append(from, at)
 					}
 					passed[at] = append(passed[at], buf)
+					moved[at] += b.fetch(buf, b.kernelAt(n).Bound)
 				}
 			}
 			for _, buf := range writes {
 				written[buf] = i
+				b.holds[buf] = []string{b.kernelAt(n).Bound}
 			}
 		}
 		for _, f := range from {
-			b.pass(f, n, passed[f])
+			b.pass(f, n, passed[f], moved[f])
 		}
 		b.caches(n)
 	}
 	if w, ok := written[model.BufLogits]; ok && b.Heads > 0 {
 		k := b.kernelAt(b.group[w])
-		b.edge(Edge{From: b.graph.Label(k), To: sampling, Carries: bufNames[model.BufLogits],
-			Bytes: b.bytes(model.BufLogits)}, k.Bound, Cores)
+		n := b.bytes(model.BufLogits)
+		b.edge(Edge{From: b.graph.Label(k), To: sampling, Carries: bufNames[model.BufLogits], Bytes: n}, k.Bound, Cores, n)
 	}
 }
 
 func (b *builder) kernelAt(group int) *Kernel { return &b.graph.Kernels[b.kernel[group]] }
 
-// pass adds an edge with activations.
-func (b *builder) pass(from, to int, bufs []model.Buf) {
+// fetch notes that a target reads an activation and returns the bytes that move to its memory: none
+// if they are there already.
+func (b *builder) fetch(buf model.Buf, target string) float64 {
+	if slices.Contains(b.holds[buf], target) {
+		return 0
+	}
+	b.holds[buf] = append(b.holds[buf], target)
+	return b.bytes(buf)
+}
+
+// pass adds an edge with activations, of which some bytes move.
+func (b *builder) pass(from, to int, bufs []model.Buf, moved float64) {
 	f, t := b.kernelAt(from), b.kernelAt(to)
 	e := Edge{From: b.graph.Label(f), To: b.graph.Label(t)}
 	var names []string
@@ -127,7 +141,7 @@ func (b *builder) pass(from, to int, bufs []model.Buf) {
 		names, e.Bytes = append(names, name), e.Bytes+b.bytes(buf)
 	}
 	e.Carries = strings.Join(slices.Compact(names), ", ")
-	b.edge(e, f.Bound, t.Bound)
+	b.edge(e, f.Bound, t.Bound, moved)
 }
 
 // bytes returns the size of an activation of the forward.
@@ -157,7 +171,7 @@ func (b *builder) caches(group int) {
 			}
 			for _, t := range to {
 				b.edge(Edge{From: b.graph.Label(k), To: cacheOf + t, Carries: what, Bytes: position * float64(b.Rows),
-					Overlapped: t != Cores && t != k.Bound}, k.Bound, t)
+					Overlapped: t != Cores && t != k.Bound}, k.Bound, t, position*float64(b.Rows))
 			}
 		case model.OpAttention:
 			positions, sequences := b.Context+b.Rows, 1
@@ -168,21 +182,22 @@ func (b *builder) caches(group int) {
 				positions = min(positions, w)
 			}
 			b.edge(Edge{From: cacheOf + k.Bound, To: b.graph.Label(k), Carries: what,
-				Bytes: position * float64(positions*sequences)}, k.Bound, k.Bound)
+				Bytes: position * float64(positions*sequences)}, k.Bound, k.Bound, 0)
 		}
 	}
 }
 
-// edge adds an edge between two targets, or counts it where there is an equal one.
-func (b *builder) edge(e Edge, from, to string) {
-	switch e.Moves = from != to; {
-	case !e.Moves:
-		e.Overlapped = false
-	case to == Cores:
-		e.Seconds = e.Bytes * b.Device.Receive
-	case b.Device != nil:
-		e.Seconds = e.Bytes * b.Device.Send
+// edge adds an edge between two targets, of whose bytes some move, or counts it where there is an
+// equal one.
+func (b *builder) edge(e Edge, from, to string, moved float64) {
+	if e.Moves = from != to && moved > 0; e.Moves {
+		per := b.Device.Receive
+		if to != Cores {
+			per = b.Device.Send
+		}
+		e.Seconds = moved * per
 	}
+	e.Overlapped = e.Overlapped && e.Moves
 	for i := range b.graph.Edges {
 		known := b.graph.Edges[i]
 		known.Count = 0

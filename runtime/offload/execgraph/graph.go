@@ -90,8 +90,8 @@ type Options struct {
 	KV      microkernel.KVType
 	Cores   *Target
 	Device  *Target // nil: none is known
-	// Bound returns the name of the target of an op.
-	Bound func(op *model.Op) string
+	// Bound is the target of the ops. The cores run kernels with ops that devices do not compute.
+	Bound string
 	// Other is the target of attention in the other phase, whose cache gets keys and values too.
 	Other string
 }
@@ -141,9 +141,10 @@ type builder struct {
 	Options
 	graph  *Graph
 	groups []group
-	kernel []int             // by group: index in graph.Kernels
-	group  []int             // by op: index in groups
-	layers []topotree.CPUSet // by kernel
+	kernel []int                  // by group: index in graph.Kernels
+	group  []int                  // by op: index in groups
+	layers []topotree.CPUSet      // by kernel
+	holds  map[model.Buf][]string // targets that have the last value of an activation
 }
 
 // kernels adds the kernel of each group of ops, or counts it where there is an equal one.
@@ -182,24 +183,18 @@ func (b *builder) kernels() error {
 
 // kernelOf returns the kernel of a group, with a count of 0.
 func (b *builder) kernelOf(g *group) (k Kernel, err error) {
-	k.Name = g.name
+	k.Name, k.Bound = g.name, b.Bound
 	for _, i := range g.ops {
 		k.Ops = append(k.Ops, opName(&b.Model.Ops[i]))
-		bound := b.Bound(&b.Model.Ops[i])
-		if g.onCores {
-			bound = Cores
-		}
-		if k.Bound != "" && bound != k.Bound {
-			return k, fmt.Errorf("the ops of kernel %s are on %s and %s", g.name, k.Bound, bound)
-		}
-		k.Bound = bound
 	}
 	k.Variants = append(k.Variants, b.Cores.variant(g.ops))
-	if b.Device != nil && !g.onCores {
+	if g.onCores {
+		k.Bound = Cores
+	} else if b.Device != nil {
 		k.Variants = append(k.Variants, b.Device.variant(g.ops))
 	}
 	if k.bound() == nil {
-		return k, fmt.Errorf("kernel %s has no predicted time on %s", g.name, k.Bound)
+		return k, fmt.Errorf("kernel %s has no variant on %s", g.name, k.Bound)
 	}
 	return k, nil
 }

@@ -20,8 +20,8 @@ const (
 // group is a range of ops that form a kernel.
 type group struct {
 	name    string
-	layer   int // -1 outside the layers
-	onCores bool
+	layer   int  // -1 outside the layers
+	onCores bool // some op has no kernel on devices
 	ops     []int
 }
 
@@ -53,12 +53,22 @@ func groupOps(m *model.Model) (list []group) {
 		}
 		n := len(list)
 		if n == 0 || list[n-1].name != name || list[n-1].layer != layer {
-			list = append(list, group{name: name, layer: layer, onCores: name == kernelEmbed})
+			list = append(list, group{name: name, layer: layer})
 			n++
 		}
-		list[n-1].ops = append(list[n-1].ops, i)
+		g := &list[n-1]
+		g.ops, g.onCores = append(g.ops, i), g.onCores || !onDevices(op)
 	}
 	return list
+}
+
+// onDevices reports whether devices have kernels of a kind of ops. The cores compute embeddings.
+func onDevices(op *model.Op) bool {
+	switch op.Kind {
+	case model.OpNorm, model.OpAddNorm, model.OpMatMul, model.OpRotate, model.OpAttention, model.OpGather:
+		return true
+	}
+	return false
 }
 
 // mixes reports whether an op combines positions of a sequence.

@@ -178,7 +178,7 @@ func predicted(rates *devrates.Device, host *profiles.Profile, ops *model.Model,
 	}
 	var sides [2]placement.Side
 	for i, c := range []*selection.Choice{chosen, onCores} {
-		if sides[i], err = coresSide(host, ops, c); err != nil {
+		if sides[i], err = CoresSide(host, ops, c); err != nil {
 			return nil, err
 		}
 	}
@@ -225,9 +225,9 @@ func referenceTests() []llm.Test {
 // ceilingShare is the share of its ceilings that an untuned plan is assumed to reach on the cores.
 const ceilingShare = 0.7
 
-// coresSide returns the times of forwards on the cores: those that were measured when the plan was
+// CoresSide returns the times of forwards on the cores: those that were measured when the plan was
 // tuned, else those of the ceilings.
-func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s placement.Side, err error) {
+func CoresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s placement.Side, err error) {
 	tests := referenceTests()
 	var rate [phase.Count]float64
 	for i, p := range phase.All {

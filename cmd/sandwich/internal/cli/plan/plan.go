@@ -16,7 +16,6 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/plans/check"
-	"sandwich/plans/summary"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/session"
@@ -38,44 +37,6 @@ and no weights.`,
 	}
 	c.AddCommand(newPlanShow(), newPlanExplain(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(),
 		newPlanUnpack(), newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull())
-	return c
-}
-
-func newPlanShow() *cobra.Command {
-	var kernels bool
-	c := &cobra.Command{
-		Use:   "show PLAN",
-		Short: "Print the contents of a plan, how it was found, and where its ops run",
-		Long: `Print the contents of a plan and how it was found, then where each op runs and why, by the ceilings of the plan's host.
-Below the ridge of the cores an op is memory-bound and runs on the cores. Between this ridge and that of a matrix unit it
-runs on the matrix unit. Above both it is split between them along the larger output dimension, in whole tiles, by their
-measured joint rates (SMEPilot, sections 3.2 and 4.1).`,
-		Example: `  sandwich plan show llama.plan --kernels
-  sandwich plan show llama.plan --format json | jq .evidence`,
-		Args: flags.ExactArgs(1, "a plan"),
-	}
-	c.Flags().BoolVar(&kernels, "kernels", false, "list the schedules of every table")
-	format := flags.Format(c, "text", "json")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		b, err := bundle.Read(args[0])
-		if err != nil {
-			return exit.Plan(err)
-		}
-		if *format == "json" {
-			placed, _ := placedByPlan(b) // a profile without ceilings gives no placement
-			return show.JSON(c.OutOrStdout(), shownPlan{planreport.Summarize(b), placed})
-		}
-		planreport.Print(c.OutOrStdout(), b, footprint.Text(&b.Plan))
-		if kernels {
-			if err := planreport.Schedules(c.OutOrStdout(), summary.Of(b)); err != nil {
-				return err
-			}
-		}
-		if err := planreport.Races(c.OutOrStdout(), b); err != nil {
-			return err
-		}
-		return printPlaced(c.OutOrStdout(), b)
-	}
 	return c
 }
 
