@@ -17,8 +17,8 @@ type Rates struct{ Private, Shared float64 }
 // Limits of a measurement.
 const (
 	measureBytes = 64 << 20 // of each kind of memory
-	measureReps  = 5
-	measureLimit = 200 * time.Millisecond
+	measureReps  = 24
+	measureLimit = 150 * time.Millisecond
 	leastRate    = 1.0 // bytes/s
 )
 

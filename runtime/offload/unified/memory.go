@@ -81,10 +81,13 @@ func (r Rates) prefersCopy(l Load) error {
 
 func rateText(rate float64) string { return fmt.Sprintf("%.1f GB/s", rate/1e9) }
 
+// Shares reports whether Alloc shares memory with the device, unless that refuses it.
+func (m *Memory) Shares() bool { return m != nil && m.reason == nil }
+
 // Alloc allocates memory that the device uses too, or private memory if it is not shared. It is a
 // mem.Allocator.
 func (m *Memory) Alloc(size int, o mem.Options) (*mem.Buffer, error) {
-	if m == nil || m.reason != nil {
+	if !m.Shares() {
 		return mem.Alloc(size, o)
 	}
 	const page = 4096

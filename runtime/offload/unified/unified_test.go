@@ -57,7 +57,7 @@ func TestDecision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shares := m.Buffer(b) != nil; shares != c.shares {
+		if shares := m.Buffer(b) != nil; shares != c.shares || m.Shares() != c.shares {
 			t.Errorf("%s: shared: %v", name, shares)
 		}
 		copied := uint64(b.Len())

@@ -104,7 +104,7 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 // accelerate lets engines of the session run phases on a device, nil: those that it runs faster.
 func (f *Flags) accelerate(s *session.Session, id string, dev device.Device, phases []phase.Phase, optional bool) {
 	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: optional,
-		Rounding: f.deviceRounding, Memory: memoryOf(s, dev, phases),
+		Rounding: f.deviceRounding, Memory: memoryOf(dev, &s.Shape, s.File.Size(), phases),
 		Note: func(text string) { show.Notice(fmt.Sprintf("%s: %s", id, text)) },
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
 			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, phaseList(phases)))
