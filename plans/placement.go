@@ -21,6 +21,9 @@ type Placement struct {
 	Device string   `yaml:"device" json:"device"` // an ID that `sandwich doctor devices` lists, or cores
 	// on a host without the device the cores run the ops; absent: such a host rejects the plan
 	Optional bool `yaml:"optional,omitempty" json:"optional,omitempty"`
+	// size of the copy of the weights that the device holds in addition to that of the cores, one
+	// for all entries; absent: they share one copy, or the size is not known
+	CopyBytes int64 `yaml:"copy_bytes,omitempty" json:"copy_bytes,omitempty"`
 }
 
 // Limits and names of placements.
@@ -28,6 +31,7 @@ const (
 	maxPlacements   = 16
 	maxPlacementOps = 64
 	deviceCores     = "cores" // the workers of the plan
+	maxCopyBytes    = 1 << 48
 	deviceArmPrefix = "on device "
 )
 
@@ -114,6 +118,9 @@ func checkDistinct(list []Placement) error {
 		switch {
 		case list[i].Phase == list[i-1].Phase:
 			return fmt.Errorf("placement lists %s twice", list[i].Phase)
+		case list[i].CopyBytes != list[0].CopyBytes:
+			return fmt.Errorf("placement has copies of %d and %d bytes: a device holds one copy of the weights",
+				list[0].CopyBytes, list[i].CopyBytes)
 		case list[i].Device != list[0].Device:
 			return fmt.Errorf("placement has the devices %s and %s: this build uses one device for a plan",
 				list[0].Device, list[i].Device)
@@ -131,6 +138,9 @@ func (p *Placement) check() error {
 	}
 	if len(p.Ops) == 0 || len(p.Ops) > maxPlacementOps {
 		return fmt.Errorf("%d ops, not in 1..%d", len(p.Ops), maxPlacementOps)
+	}
+	if p.CopyBytes < 0 || p.CopyBytes > maxCopyBytes {
+		return fmt.Errorf("copy_bytes %d is not in 0..%d", p.CopyBytes, int64(maxCopyBytes))
 	}
 	for _, op := range p.Ops {
 		if !opPattern().MatchString(op) {
@@ -246,6 +256,9 @@ func (p *Plan) PlacementText() string {
 	if optional {
 		text += ", or on the PUs if the host lacks it"
 	}
+	if n := p.Placement[0].CopyBytes; n > 0 {
+		text += fmt.Sprintf("; it holds a second copy of the weights, %s", mebibytes(n))
+	}
 	return text
 }
 
@@ -253,12 +266,18 @@ func (p *Plan) PlacementText() string {
 func (p *Plan) PlaceText(ph phase.Phase) string {
 	for i := range p.Placement {
 		if q := &p.Placement[i]; q.Phase == ph.String() {
-			return q.Device + map[bool]string{true: ", dense ops"}[q.Ops[0] == DenseOps] +
+			text := q.Device + map[bool]string{true: ", dense ops"}[q.Ops[0] == DenseOps] +
 				map[bool]string{true: ", optional"}[q.Optional]
+			if q.CopyBytes > 0 {
+				text += ", copy of " + mebibytes(q.CopyBytes)
+			}
+			return text
 		}
 	}
 	return deviceCores
 }
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // checkDevice returns an error if a host whose devices are known lacks the device of the plan and
 // the plan does not let the cores take its place.

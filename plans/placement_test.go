@@ -52,6 +52,18 @@ func TestPlacement(t *testing.T) {
 			t.Errorf("%s is read as %+v, %v", list, p.Placement, err)
 		}
 	}
+	both.Plan.Placement[0].CopyBytes, both.Plan.Placement[1].CopyBytes = 3<<19, 3<<19
+	if text, err = profiles.EncodeYAML(&both.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if err := planSchema(t).Check(planSchema(t), "plan", jsonschema.Generic(t, text)); err != nil {
+		t.Error(err)
+	}
+	var read plans.Plan
+	if err := profiles.DecodeYAML(text, &read); err != nil || read.Placement[1].CopyBytes != 3<<19 ||
+		!strings.HasSuffix(read.PlacementText(), "; it holds a second copy of the weights, 1.5 MiB") {
+		t.Errorf("%s: %v", read.PlacementText(), err)
+	}
 	id, phases, optional := both.Plan.Device()
 	if id != "cuda:0" || !slices.Equal(phases, phase.All[:]) || !optional {
 		t.Errorf("%s runs %v, optional %v", id, phases, optional)
@@ -63,7 +75,7 @@ func TestPlacement(t *testing.T) {
 		t.Errorf("%q; %q", got, summary.Headline(&one.Plan, bundle.Untuned))
 	}
 	changes := diff.Plans(&both.Plan, &one.Plan)
-	if len(changes) != 2 || changes[0].Path != "placement.prefill" || changes[0].Old != "cuda:0, optional" ||
+	if len(changes) != 2 || changes[0].Path != "placement.prefill" || changes[0].Old != "cuda:0, optional, copy of 1.5 MiB" ||
 		changes[1].New != "cores" {
 		t.Errorf("%+v", changes)
 	}
@@ -97,6 +109,11 @@ func TestPlacementRefusals(t *testing.T) {
 			p.Placement = plans.PlaceOn("cuda:0", plans.DenseOps, false, phase.Prefill)
 		},
 		"no device kernel computes the 4 experts of the model: use dense": func(p *plans.Plan) { p.Model.Experts = 4 },
+		"copy_bytes -1 is not in 0..": func(p *plans.Plan) { p.Placement[0].CopyBytes = -1 },
+		"copies of 1 and 0 bytes": func(p *plans.Plan) {
+			p.Placement = plans.PlaceOn("cuda:0", plans.AllOps, false, phase.All[:]...)
+			p.Placement[0].CopyBytes = 1
+		},
 		`device "a b" is not 1 to 64 lower-case letters`:  func(p *plans.Plan) { p.Placement[0].Device = "a b" },
 		"entries on cores have no effect: leave them out": func(p *plans.Plan) { p.Placement[0].Device = "cores" },
 		"ops norm on device cuda:0: this build moves whole phases": func(p *plans.Plan) {

@@ -12,6 +12,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/phase"
 	"sandwich/tuner/finals"
+	"sandwich/tuner/partition"
 	"sandwich/tuner/search"
 )
 
@@ -40,11 +41,30 @@ func (t *tuning) bundle(out outcome) (*bundle.Bundle, error) {
 			placed = append(placed, ph)
 		}
 	}
-	p.Placement = plans.PlaceOn(t.o.Race.Device.ID, p.Model.DeviceOps(), true, placed...)
+	if p.Placement, err = t.place(p.Model.DeviceOps(), won.Partition, placed); err != nil {
+		return nil, err
+	}
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
 	}
 	return &bundle.Bundle{Plan: p, Host: *t.o.Subject.Profile, Evidence: t.evidence(p.Version, out)}, nil
+}
+
+// place returns the placement of phases on the device.
+func (t *tuning) place(ops string, on *partition.Partition, placed []phase.Phase) ([]plans.Placement, error) {
+	d := t.o.Race.Device
+	list := plans.PlaceOn(d.ID, ops, true, placed...)
+	if len(list) == 0 || !d.Copies {
+		return list, nil
+	}
+	weights, err := on.WeightBytes()
+	if err != nil {
+		return nil, fmt.Errorf("the copy of the weights on device %s: %w", d.ID, err)
+	}
+	for i := range list {
+		list[i].CopyBytes = weights
+	}
+	return list, nil
 }
 
 // evidence returns how the plan was found.

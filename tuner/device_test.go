@@ -65,7 +65,7 @@ func TestBundleOfDevice(t *testing.T) {
 
 func testBundleOfDevice(t *testing.T, o Options, ops string) {
 	o.Subject.Plan.Attend = "f32"
-	o.Race.Device.ID = "sim:0"
+	o.Race.Device.ID, o.Race.Device.Copies = "sim:0", true
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,5 +85,8 @@ func testBundleOfDevice(t *testing.T, o Options, ops string) {
 	if id != "sim:0" || !slices.Equal(phases, want) || !optional || len(b.Plan.Decode.Tables) == 0 ||
 		b.Plan.DeviceOps() != ops {
 		t.Errorf("placement %+v", b.Plan.Placement)
+	}
+	if n, err := u.loader.Home().WeightBytes(); err != nil || n == 0 || b.Plan.Placement[0].CopyBytes != n {
+		t.Errorf("a copy of %d bytes, want %d: %v", b.Plan.Placement[0].CopyBytes, n, err)
 	}
 }

@@ -282,7 +282,17 @@ func (l *lanes) lose(err error) {
 	if device := c.device; stopped {
 		l.running.Go(func() { closeDevice(device) })
 	} else {
-		l.running.Go(func() { _ = l.accelerates.Device.Close() })
+		closed := make(chan struct{})
+		l.running.Go(func() {
+			defer close(closed)
+			_ = l.accelerates.Device.Close()
+		})
+		if device.SharesKV() { // which it may still write to
+			select {
+			case <-closed:
+			case <-time.After(closeLimit):
+			}
+		}
 	}
 	l.mu.Lock()
 	c.device, c.costs, c.ended = nil, l.cores.costs, time.Time{}
@@ -312,6 +322,9 @@ func (l *lanes) lose(err error) {
 		l.lost(fmt.Errorf("the device failed; %s: %w", after, err))
 	}
 }
+
+// closeLimit bounds the wait for the end of a lost device that shares the KV cache of the cores.
+const closeLimit = 5 * time.Second
 
 // abandon ends a job with an error. Engine.mu is held.
 func (l *lanes) abandon(j *job, err error) {

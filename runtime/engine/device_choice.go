@@ -24,7 +24,7 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 	}
 	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.Assembly(), Rows: r.Assembly().Rows(),
 		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding, Static: o.Static,
-		ExpertsOnCores: o.ExpertsOnCores})
+		ExpertsOnCores: o.ExpertsOnCores, Memory: o.Memory})
 	if err == nil && (o.Phases == nil || o.Check) {
 		err = o.measure(ctx, r, on, positions)
 	}
@@ -36,6 +36,9 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 		o.Device = nil
 		closeDevice(on)
 		return nil, nil
+	}
+	if text := o.Memory.Note(on.Copied()); text != "" && o.Note != nil {
+		o.Note(text)
 	}
 	return on, nil
 }

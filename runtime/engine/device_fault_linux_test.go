@@ -89,6 +89,7 @@ func losing(t *testing.T, o Options, dev device.Device, phases []phase.Phase, wa
 			t.Errorf("the warning is %v", err)
 		}
 	}
+	o.share()
 	var ended atomic.Int64
 	o.Observe = func(Forward) {
 		if ended.Add(1) == forwards {
@@ -119,8 +120,8 @@ func losing(t *testing.T, o Options, dev device.Device, phases []phase.Phase, wa
 }
 
 // TestDeviceFaults checks that requests continue with the same tokens on the cores when a simulated
-// device fails at any submission, that one warning and one metric report it, and that nothing is
-// left behind.
+// device fails at any submission, in memory that they share or not, that one warning and one metric
+// report it, and that nothing is left behind.
 func TestDeviceFaults(t *testing.T) {
 	want := allTokens(t, open(t, deviceOptions(t)), deviceRequests(4))
 	for _, c := range []struct {
@@ -140,12 +141,14 @@ func TestDeviceFaults(t *testing.T) {
 				before := countHeld(t)
 				var submitted atomic.Int64
 				armed := atomic.Bool{}
-				dev := sim.New(sim.Config{StallFor: c.stall, Fault: func(device.Ticket) sim.Fault {
+				sharing := device.Sharing((i + len(c.at)/2) % 3)
+				fault := func(device.Ticket) sim.Fault {
 					if armed.Load() && submitted.Add(1) >= at {
 						return c.fault
 					}
 					return sim.None
-				}})
+				}
+				dev := sim.New(sim.Config{Unified: true, Sharing: sharing, StallFor: c.stall, Fault: fault})
 				losing(t, deviceOptions(t), dev, phases, want, before, 0, func() { armed.Store(true) })
 			})
 		}

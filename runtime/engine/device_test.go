@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/model/modelshape"
+	"sandwich/runtime/offload/unified"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
@@ -90,21 +92,33 @@ func sameTokens(t *testing.T, got, want [][]int32) {
 	}
 }
 
-// TestDeviceLanes checks that requests get the same tokens whichever phases a device runs, and that
-// the device runs them.
+// share lets the engine and its device use the same memory where the device can.
+func (o *Options) share() {
+	equal := func(device.Device, unified.Load) (unified.Rates, error) {
+		return unified.Rates{Private: 1, Shared: 1}, nil
+	}
+	shared := unified.New(o.Accelerator.Device, unified.Load{}, equal)
+	o.Accelerator.Memory, o.Options.Memory = shared, shared.Alloc
+}
+
+// TestDeviceLanes checks that requests get the same tokens whichever phases a device runs and
+// whichever way it shares memory, and that the device runs them.
 func TestDeviceLanes(t *testing.T) {
 	list := deviceRequests(8)
 	if raceEnabled {
 		list = list[:3] // race builds interpret device programs slowly
 	}
 	want := allTokens(t, open(t, deviceOptions(t)), list)
-	for _, phases := range [][]phase.Phase{{phase.Prefill}, phase.All[:], {phase.Decode}} {
-		t.Run(fmt.Sprint(phases), func(t *testing.T) {
-			dev := sim.New(sim.Config{})
+	for i, phases := range [][]phase.Phase{{phase.Prefill}, phase.All[:], {phase.Decode}} {
+		sharing := []device.Sharing{device.NotShared, device.Imported, device.Exported}[i]
+		t.Run(fmt.Sprint(phases, sharing), func(t *testing.T) {
+			dev := sim.New(sim.Config{Unified: true, Sharing: sharing})
 			t.Cleanup(func() { dev.Close() })
-			o := deviceOptions(t)
+			note, o := "", deviceOptions(t)
 			o.Accelerator = DeviceOptions{Device: dev, Name: "sim:7", Phases: phases,
+				Note: func(text string) { note = text },
 				Lost: func(err error) { t.Errorf("the device is lost: %v", err) }}
+			o.share()
 			o.Observe = func(f Forward) {
 				of := phase.Decode
 				if f.Prefill {
@@ -121,6 +135,10 @@ func TestDeviceLanes(t *testing.T) {
 			e := open(t, o)
 			sameTokens(t, allTokens(t, e, list), want)
 			sameTokens(t, allTokens(t, e, list), want) // with cached prefixes
+			if once := sharing != device.NotShared; once != strings.Contains(note, "exist once") ||
+				once == strings.Contains(note, "a second copy of") {
+				t.Errorf("note %q", note)
+			}
 			if e.Stats().Counts.Prefills == 0 || e.onDevice.took == 0 {
 				t.Error("nothing ran on the device")
 			}

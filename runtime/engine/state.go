@@ -20,6 +20,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/offload"
+	"sandwich/runtime/offload/unified"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/prefix"
@@ -99,6 +100,12 @@ type DeviceOptions struct {
 	// which may be nil. Otherwise New returns the error.
 	Optional bool
 	Refused  func(err error)
+	// Memory, unless nil, is the allocator of the runner's memory (exec.Options.Memory), which the
+	// device uses too where it can.
+	Memory *unified.Memory
+	// Note is called with a sentence about the memory of a device that shares memory with the
+	// cores. nil is not called.
+	Note func(text string)
 	// Lost is called by the loop when the device fails and its requests continue on the cores. nil
 	// is not called.
 	Lost func(err error)

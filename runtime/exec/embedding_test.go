@@ -92,7 +92,8 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer workers.Close()
-					w, err := load.Load(t.Context(), shards, plan, workers.Pool, workers.Grouping(), nil, nil)
+					w, err := load.Load(t.Context(), shards, plan, workers.Pool,
+						load.Options{Groups: workers.Grouping()})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -37,6 +37,9 @@ type Options struct {
 	Sync       tp.Sync       // how ranks wait for each other
 	Progress   func(done, total int64)
 	Digest     bool // hash the model while it is packed, for Identity
+	// Memory allocates the weights and the KV cache, such as memory that a device uses too; nil:
+	// mem.Alloc.
+	Memory mem.Allocator
 
 	// Workers run the model, unless nil, instead of those that Spin and Unpinned describe. They are
 	// divided among the plan's ranks and outlive the assembly.
@@ -119,7 +122,7 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	if a.KV, err = attention.NewKVStores(a.Shards, o.Plan, a.Stores); err != nil {
+	if a.KV, err = attention.NewKVStores(a.Shards, o.Plan, a.Stores, o.Memory); err != nil {
 		return err
 	}
 	if a.States, err = state.New(a.Shards, a.Stores); err != nil {
@@ -130,8 +133,8 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 		digest = load.NewDigest(o.File)
 	}
 	began := time.Now()
-	if a.Weights, err = load.Load(ctx, a.Shards, o.Plan, a.Workers.Pool, a.Workers.Grouping(),
-		o.Progress, digest); err != nil {
+	if a.Weights, err = load.Load(ctx, a.Shards, o.Plan, a.Workers.Pool, load.Options{Groups: a.Workers.Grouping(),
+		Progress: o.Progress, Digest: digest, Memory: o.Memory}); err != nil {
 		return err
 	}
 	if digest != nil {
@@ -166,7 +169,7 @@ func openShared(o *Options) (*Assembly, error) {
 	a.sharesKV = a.Plan.KV == with.Plan.KV && a.Plan.Attention == with.Plan.Attention
 	var err error
 	if !a.sharesKV {
-		if a.KV, err = attention.NewKVStores(a.Shards, a.Plan, a.Stores); err != nil {
+		if a.KV, err = attention.NewKVStores(a.Shards, a.Plan, a.Stores, o.Memory); err != nil {
 			return nil, err
 		}
 	}

@@ -56,7 +56,7 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	shards := divide(t, m, plan)
 	debug.FreeOSMemory()
 	anonymous, mapped := resident(t)
-	w, err := load.Load(t.Context(), shards, plan, workers, nil, nil, nil)
+	w, err := load.Load(t.Context(), shards, plan, workers, load.Options{})
 	must(err)
 	defer w.Free()
 	debug.FreeOSMemory()

@@ -77,6 +77,31 @@ func Alloc(size int, o Options) (*Buffer, error) {
 	return b, nil
 }
 
+// Allocator allocates a Buffer, as Alloc does. nil stands for Alloc.
+type Allocator func(size int, o Options) (*Buffer, error)
+
+// Alloc calls the allocator.
+func (a Allocator) Alloc(size int, o Options) (*Buffer, error) {
+	if a == nil {
+		return Alloc(size, o)
+	}
+	return a(size, o)
+}
+
+// Wrap returns a Buffer of zeroed memory outside the Go heap that the caller mapped, for example
+// memory of a device. It requests the placement and huge pages of o; Note reports what is not
+// available. Free calls unmap.
+func Wrap(data []byte, o Options, unmap func() error) *Buffer {
+	b := &Buffer{data: data, node: o.Node, unmap: unmap}
+	var err error
+	if b.note, err = place(data, o); err != nil {
+		b.note = err.Error()
+	}
+	live.Add(int64(len(data)))
+	made.Add(1)
+	return b
+}
+
 const (
 	roomCheck = 32 << 20 // smaller buffers are allocated without reading /proc
 	sizeLimit = 1 << 46  // more than 64-bit machines map; keeps arithmetic on sizes from overflowing

@@ -9,8 +9,18 @@ import (
 	_ "sandwich/runtime/device/vulkan"
 )
 
+// withoutSharing is a device that shares no memory with the cores.
+type withoutSharing struct{ device.Device }
+
+func (d withoutSharing) Info() device.Info {
+	i := d.Device.Info()
+	i.Sharing = device.NotShared
+	return i
+}
+
 // TestHostDevices checks that the exact devices of this host, such as a GPU or Mesa's Vulkan driver
-// for CPUs, give the bits of the cores, alone and in wavefronts.
+// for CPUs, give the bits of the cores, alone and in wavefronts, with memory that they share with
+// the cores if they can, and with copies.
 func TestHostDevices(t *testing.T) {
 	f := testFile(t, "qwen3", true)
 	plan := testPlan(t, f, "int8")
@@ -33,17 +43,23 @@ func TestHostDevices(t *testing.T) {
 		tested++
 		t.Run(found.ID, func(t *testing.T) {
 			t.Cleanup(func() { dev.Close() })
-			cores, both := open(t, f, plan, nil), open(t, f, plan, dev)
-			tokens := testTokens(2*testRows+6, 331)
-			for i, step := range []struct {
-				rows     int
-				onDevice bool
-			}{{testRows, true}, {1, true}, {5, false}, {testRows, true}} {
-				chunk := tokens[both.pos:][:step.rows]
-				both.everyGap = i == 0 // halts after every segment
-				sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.onDevice), cores.feed(chunk, false))
+			for _, dev := range []device.Device{dev, withoutSharing{dev}} {
+				cores, both := open(t, f, plan, nil), open(t, f, plan, dev)
+				info := dev.Info()
+				if shares := info.Unified && info.Sharing != device.NotShared; shares != (both.runner.Copied() == 0) {
+					t.Errorf("%s; the device has %d bytes of copies", info.Sharing, both.runner.Copied())
+				}
+				tokens := testTokens(2*testRows+6, 331)
+				for i, step := range []struct {
+					rows     int
+					onDevice bool
+				}{{testRows, true}, {1, true}, {5, false}, {testRows, true}} {
+					chunk := tokens[both.pos:][:step.rows]
+					both.everyGap = i == 0 // halts after every segment
+					sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.onDevice), cores.feed(chunk, false))
+				}
 			}
-			t.Run("wavefront", func(t *testing.T) { testWavefront(t, dev) })
+			t.Run("wavefront", func(t *testing.T) { testWavefront(t, dev, wavefrontChunks...) })
 		})
 	}
 	if tested == 0 {

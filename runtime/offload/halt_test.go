@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/kvcache"
 )
@@ -13,7 +14,7 @@ import (
 func TestHaltsInterleaved(t *testing.T) {
 	f := testFile(t, "llama", true)
 	plan := testPlan(t, f, "int8")
-	dev := sim.New(sim.Config{})
+	dev := sim.New(sim.Config{Unified: true, Sharing: device.Imported})
 	defer dev.Close()
 	first := open(t, f, plan, dev)
 	second := *first

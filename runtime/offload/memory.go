@@ -6,23 +6,29 @@ import (
 	"unsafe"
 
 	"sandwich/runtime/device"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload/unified"
 )
 
 // memory is what a Runner holds on the device for as long as it lives.
 type memory struct {
-	dev     device.Device
-	buffers []device.Buffer // all of them, for free
-	weights []device.Slice  // by weight of the model
-	vectors map[*model.Vector]device.Slice
-	kv      device.Slice
-	bytes   uint64
+	dev      device.Device
+	buffers  []device.Buffer // all of them, for free
+	shared   *unified.Memory // has the buffers of memory that the cores use too
+	weights  []device.Slice  // by weight of the model
+	vectors  map[*model.Vector]device.Slice
+	kv       device.Slice
+	sharesKV bool   // kv is the cache of the cores
+	bytes    uint64 // of buffers
+	copied   uint64 // of weights and KV cache in addition to those of the cores
 }
 
-// load copies the weights and vectors that the device needs to it and allocates the KV cache.
-func (r *Runner) load() (*memory, error) {
-	m := &memory{dev: r.dev, vectors: map[*model.Vector]device.Slice{}}
+// load copies the weights and vectors that the device needs to it and allocates the KV cache, unless
+// they are in shared memory.
+func (r *Runner) load(shared *unified.Memory) (*memory, error) {
+	m := &memory{dev: r.dev, shared: shared, vectors: map[*model.Vector]device.Slice{}}
 	if err := m.load(r); err != nil {
 		return nil, errors.Join(err, m.free())
 	}
@@ -36,8 +42,7 @@ func (m *memory) load(r *Runner) (err error) {
 		if !r.multipliesBy(i) {
 			continue
 		}
-		p := a.Weights.At(0, i)
-		if m.weights[i], err = m.upload(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes())); err != nil {
+		if m.weights[i], err = m.weight(a, i); err != nil {
 			return err
 		}
 	}
@@ -52,8 +57,26 @@ func (m *memory) load(r *Runner) (err error) {
 			}
 		}
 	}
+	if b := m.shared.Buffer(a.KV.Memory(0)); b != nil {
+		m.kv, m.sharesKV = device.Slice{Buffer: b}, true
+		return nil
+	}
 	m.kv, err = m.alloc(uint64(a.KV.Bytes()), device.DeviceLocal)
+	m.copied += uint64(a.KV.Bytes())
 	return err
+}
+
+// weight returns weight i of the model: in the memory of the cores if that is shared, else a copy.
+func (m *memory) weight(a *exec.Assembly, i int) (device.Slice, error) {
+	p, all := a.Weights.At(0, i), a.Weights.Memory(0)
+	if b := m.shared.Buffer(all); b != nil {
+		at := uint64(uintptr(p.Data) - uintptr(all.Pointer()))
+		if at%alignment == 0 {
+			return device.Slice{Buffer: b, Offset: at}, nil
+		}
+	}
+	m.copied += uint64(p.Layout.Bytes())
+	return m.upload(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes()))
 }
 
 // needs is the memory that a Runner takes on its device, in bytes.

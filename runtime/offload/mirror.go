@@ -12,6 +12,7 @@ import (
 // cache. Its methods may be called concurrently.
 type mirror struct {
 	layers *tp.Layers
+	shared bool // both are the same memory
 	mu     sync.Mutex
 	valid  [][]uint8 // by store and block: the positions [0, valid) are on the device
 }
@@ -73,6 +74,9 @@ type staleBlock struct {
 // positions of the batch will be overwritten. Blocks of the rows that are coming from the cores are
 // not returned.
 func (m *mirror) begin(spans, coming []kvcache.Span) (stale []staleBlock) {
+	if m.shared {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.setWritten(coming)

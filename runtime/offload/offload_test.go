@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/model/synth"
+	"sandwich/runtime/offload/unified"
 	"sandwich/runtime/pool"
 )
 
@@ -102,7 +104,8 @@ func open(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device) *rig 
 	return openRows(t, f, plan, dev, testRows)
 }
 
-// openRows returns a rig whose device runs forwards of so many rows.
+// openRows returns a rig whose device runs forwards of so many rows. A device with unified memory
+// shares it.
 func openRows(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device, rows int) *rig {
 	t.Helper()
 	return openWith(t, f, plan, Options{Device: dev, Rows: rows})
@@ -111,8 +114,14 @@ func openRows(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device, r
 // openWith returns a rig with a device of the given options.
 func openWith(t *testing.T, f *gguf.File, plan *plans.Plan, o Options) *rig {
 	t.Helper()
+	if o.Device != nil {
+		equal := func(device.Device, unified.Load) (unified.Rates, error) {
+			return unified.Rates{Private: 1, Shared: 1}, nil
+		}
+		o.Memory = unified.New(o.Device, unified.Load{}, equal)
+	}
 	a, err := exec.Open(t.Context(), exec.Options{File: f, Plan: plan, Blocks: 12, Sequences: 2, LogitRows: testRows,
-		Context: 512, Unpinned: true})
+		Context: 512, Unpinned: true, Memory: o.Memory.Alloc})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,21 +259,27 @@ func testTokens(n, vocab int) (list []int32) {
 }
 
 // TestBitEqual checks that chunks on the device and on the cores, in any order and halted after
-// every segment, give the bits of the cores alone.
+// every segment, give the bits of the cores alone, with each way of sharing memory.
 func TestBitEqual(t *testing.T) {
 	for _, c := range []struct {
 		arch    string
 		q8      bool
 		compute string
-	}{{"llama", true, "int8"}, {"qwen3", true, "f32"}, {"qwen2", false, "int8-256"}, {"gemma3", true, "int8"},
-		{"qwen3moe", true, "int8"}, {"gpt-oss", true, "f32"}, {"qwen2moe", true, "int8"}} {
-		t.Run(c.arch+"/"+c.compute, func(t *testing.T) {
+		sharing device.Sharing
+	}{{"llama", true, "int8", device.NotShared}, {"qwen3", true, "f32", device.NotShared},
+		{"qwen2", false, "int8-256", device.NotShared}, {"gemma3", true, "int8", device.NotShared},
+		{"qwen3moe", true, "int8", device.Imported}, {"gpt-oss", true, "f32", device.NotShared},
+		{"qwen2moe", true, "int8", device.Exported}, {"llama", true, "int8", device.Imported}, {"qwen2", false, "int8-256", device.Exported}} {
+		t.Run(fmt.Sprintf("%s/%s/%s", c.arch, c.compute, c.sharing), func(t *testing.T) {
 			f := testFile(t, c.arch, c.q8)
 			plan := testPlan(t, f, c.compute)
 			cores := open(t, f, plan, nil)
-			dev := sim.New(sim.Config{})
-			defer dev.Close()
+			dev := sim.New(sim.Config{MemoryBytes: 1 << 30, Unified: true, Sharing: c.sharing})
+			t.Cleanup(func() { dev.Close() })
 			both := open(t, f, plan, dev)
+			if both.a.Model.Experts.Count == 0 { // else the cores have a part of the weights
+				wantCopies(t, dev, both, c.sharing)
+			}
 			tokens := testTokens(testRows*3, 331)
 			for i, step := range []struct {
 				n              int
@@ -279,21 +294,86 @@ func TestBitEqual(t *testing.T) {
 	}
 }
 
-// TestFaults checks that faults of a device are errors, after which the cores give the right bits.
+// wantCopies checks that weights and KV cache exist once if they are shared, by the bytes that the
+// device allocated.
+func wantCopies(t *testing.T, dev device.Device, g *rig, sharing device.Sharing) {
+	t.Helper()
+	info, model := dev.Info(), uint64(g.a.Weights.Bytes())+uint64(g.a.KV.Bytes())
+	used, want := info.MemoryBytes-info.FreeBytes, g.runner.Bytes()
+	for _, s := range g.runner.sets {
+		for _, act := range append(s.acts[:], s.quantized, s.mark.at) {
+			if act.Buffer != nil {
+				want += act.Buffer.Bytes()
+			}
+		}
+	}
+	want += g.runner.uploads.mark.at.Buffer.Bytes()
+	switch copied := g.runner.Copied(); sharing {
+	case device.NotShared:
+		if copied < model*9/10 || copied > model || used != want || g.runner.Bytes() < copied {
+			t.Errorf("%d bytes are copied and %d used, want about %d and %d", copied, used, model, want)
+		}
+	case device.Exported: // the memory of the cores is that of the device
+		want += model
+		fallthrough
+	default:
+		if copied != 0 || used != want || !g.runner.SharesKV() {
+			t.Errorf("%d bytes are copied and %d used, want 0 and %d", copied, used, want)
+		}
+	}
+}
+
+// TestRefusedSharing checks that a driver that refuses to share the weights, the KV cache or both
+// gets copies, and that the note says so.
+func TestRefusedSharing(t *testing.T) {
+	f := testFile(t, "llama", true)
+	plan := testPlan(t, f, "int8")
+	tokens := testTokens(20, 331)
+	want := open(t, f, plan, nil).feed(tokens, false)
+	for _, refused := range [][]int{{1}, {2}, {1, 2}} {
+		calls := 0
+		dev := sim.New(sim.Config{Unified: true, Sharing: device.Imported, RefuseShared: func(uint64) error {
+			if calls++; slices.Contains(refused, calls) {
+				return errors.New("it cannot pin the pages")
+			}
+			return nil
+		}})
+		t.Cleanup(func() { dev.Close() })
+		g := open(t, f, plan, dev)
+		sameLogits(t, fmt.Sprint(refused), g.feed(tokens, true), want)
+		weights, kv := g.runner.mem.shared.Buffer(g.a.Weights.Memory(0)) == nil, !g.runner.SharesKV()
+		if weights != slices.Contains(refused, 2) || kv != slices.Contains(refused, 1) {
+			t.Errorf("refused %v: copies of weights %v, of the KV cache %v", refused, weights, kv)
+		}
+		note := g.runner.mem.shared.Note(g.runner.Copied())
+		if !strings.Contains(note, "a second copy of ") || !strings.HasSuffix(note, ": it cannot pin the pages") {
+			t.Errorf("note %q", note)
+		}
+	}
+}
+
+// TestFaults checks that faults of a device are errors, after which the cores give the right bits,
+// also in memory that they share.
 func TestFaults(t *testing.T) {
 	f := testFile(t, "llama", true)
 	plan := testPlan(t, f, "int8")
 	want := open(t, f, plan, nil).feed(testTokens(20, 331), false)
-	for fault, reason := range map[sim.Fault]error{sim.Crash: device.ErrLost, sim.NaN: ErrResult, sim.Lie: ErrResult} {
-		t.Run(fmt.Sprint(fault), func(t *testing.T) {
+	reasons := map[sim.Fault]error{sim.Crash: device.ErrLost, sim.NaN: ErrResult, sim.Lie: ErrResult}
+	for i := range 2 * (sim.Lie + 1) {
+		fault, sharing := i/2, device.Sharing(i%2)
+		reason := reasons[fault]
+		if reason == nil {
+			continue
+		}
+		t.Run(fmt.Sprint(fault, sharing), func(t *testing.T) {
 			armed := false
-			dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
+			dev := sim.New(sim.Config{Unified: true, Sharing: sharing, Fault: func(device.Ticket) sim.Fault {
 				if armed {
 					return fault
 				}
 				return sim.None
 			}})
-			defer dev.Close()
+			t.Cleanup(func() { dev.Close() })
 			g := open(t, f, plan, dev)
 			tokens := testTokens(20, 331)
 			g.cache.Reserve(g.seq, 20)

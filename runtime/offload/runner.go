@@ -27,6 +27,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/offload/handover"
+	"sandwich/runtime/offload/unified"
 	"sandwich/runtime/offload/variants"
 )
 
@@ -77,6 +78,9 @@ type Options struct {
 	// ExpertsOnCores leaves the routing and the products of experts to the cores. Forwards then
 	// need Cores.
 	ExpertsOnCores bool
+	// Memory, unless nil, allocated the weights and the KV cache of the assembly. What the device
+	// shares of them is not copied.
+	Memory *unified.Memory
 }
 
 // Open copies the weights to the device, compiles the kernels of a prefill and allocates
@@ -129,10 +133,12 @@ func (r *Runner) open(o Options) (err error) {
 	if err := r.checkAlignment(); err != nil {
 		return err
 	}
-	if r.mem, err = r.load(); err != nil {
+	if r.mem, err = r.load(o.Memory); err != nil {
 		return err
 	}
-	r.blocks = &blockCopier{dev: r.dev, model: r.model, layers: r.layers, kv: r.kv, onDevice: r.mem.kv}
+	r.blocks = &blockCopier{dev: r.dev, model: r.model, layers: r.layers, kv: r.kv, onDevice: r.mem.kv,
+		shared: r.mem.sharesKV}
+	r.mirror.shared = r.mem.sharesKV
 	if r.marks, err = newMarks(r.mem); err != nil {
 		return err
 	}
@@ -178,14 +184,18 @@ func (r *Runner) multipliesBy(weight int) bool {
 	return false
 }
 
-// needs returns the memory that a Runner will take, without programs and the inputs of forwards.
+// needs returns the memory that a Runner will take in addition to memory of the cores, without
+// programs and the inputs of forwards.
 func (r *Runner) needs(o Options) (n needs) {
+	sharesWeights := o.Memory.Buffer(r.assembly.Weights.Memory(0)) != nil
 	for i := range r.model.Weights {
-		if r.multipliesBy(i) {
+		if r.multipliesBy(i) && !sharesWeights {
 			n.weights += uint64(r.assembly.Weights.At(0, i).Layout.Bytes())
 		}
 	}
-	n.kv = uint64(r.assembly.KV.Bytes())
+	if o.Memory.Buffer(r.assembly.KV.Memory(0)) == nil {
+		n.kv = uint64(r.assembly.KV.Bytes())
+	}
 	for i, stride := range r.strides {
 		n.activations += uint64(4 * stride * r.bufferRows(model.Buf(i), o.LogitRows))
 	}
@@ -302,8 +312,15 @@ func (r *Runner) Logits(i int) []float32 {
 // self-test and that of each kernel that was compiled.
 func (r *Runner) Exact() bool { return r.dev.Info().Exact == device.AllExact && r.programs.exact() }
 
-// Bytes returns the device memory that the Runner holds.
+// Bytes returns the device memory that the Runner holds, without that of the cores.
 func (r *Runner) Bytes() uint64 { return r.mem.bytes }
+
+// Copied returns the bytes of weights and KV cache that the device holds in addition to those of
+// the cores.
+func (r *Runner) Copied() uint64 { return r.mem.copied }
+
+// SharesKV reports whether the device writes to the KV cache of the cores.
+func (r *Runner) SharesKV() bool { return r.mem.sharesKV }
 
 // Close frees the memory on the device. No forward may run then or later.
 func (r *Runner) Close() (err error) {

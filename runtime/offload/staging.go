@@ -26,11 +26,15 @@ type blockCopier struct {
 	layers   *tp.Layers
 	kv       *attention.KVStore
 	onDevice device.Slice // the cache of the device
+	shared   bool         // it is that of the cores: no block is copied
 }
 
 // of lists the blocks of a batch that each op writes, in the order of ops. Staged one after the
 // other they need that many bytes.
 func (c *blockCopier) of(segments func(store int) []kvcache.BlockID) (list []stagedBlock, bytes uint64) {
+	if c.shared {
+		return nil, 0
+	}
 	for i := range c.model.Ops {
 		op := &c.model.Ops[i]
 		if op.Kind != model.OpRotate || op.KVLayer != op.Layer {

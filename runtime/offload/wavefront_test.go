@@ -77,15 +77,28 @@ func (g *rig) onlyCores() []float32 { return g.onCores()[0] }
 
 // TestWavefront checks wavefronts on a simulated device.
 func TestWavefront(t *testing.T) {
+	t.Run("shared", func(t *testing.T) {
+		dev := sim.New(sim.Config{Unified: true, Sharing: device.Imported})
+		t.Cleanup(func() { dev.Close() })
+		testWavefront(t, dev, [][2]int{{128, 64}, {128, 64}})
+	})
 	dev := sim.New(sim.Config{})
-	defer dev.Close()
-	testWavefront(t, dev)
+	t.Cleanup(func() { dev.Close() })
+	testWavefront(t, dev, wavefrontChunks...)
+}
+
+// wavefrontChunks has rows of chunks, and how many of them are on the device.
+var wavefrontChunks = [][][2]int{
+	{{256, 0}}, {{256, 64}}, {{256, 128}}, {{256, 192}},
+	{{64, 0}, {64, 64}, {128, 64}},
+	{{128, 64}, {128, 64}},
+	{{64, 64}, {64, 0}, {64, 64}, {64, 0}},
 }
 
 // testWavefront checks that prompts have the bits of the cores for every number of rows on the
 // device, with numbers that change from chunk to chunk, and that both caches then have all keys and
 // values.
-func testWavefront(t *testing.T, dev device.Device) {
+func testWavefront(t *testing.T, dev device.Device, prompts ...[][2]int) {
 	f := wavefrontFile(t)
 	plan := testPlan(t, f, "int8")
 	tokens := testTokens(wavefrontRows+1, 64)
@@ -94,12 +107,7 @@ func testWavefront(t *testing.T, dev device.Device) {
 	want := cores.onlyCores()
 	cores.advance(tokens[:wavefrontRows])
 	next := cores.feed(tokens[wavefrontRows:], false)
-	for _, chunks := range [][][2]int{
-		{{256, 0}}, {{256, 64}}, {{256, 128}}, {{256, 192}},
-		{{64, 0}, {64, 64}, {128, 64}},
-		{{128, 64}, {128, 64}},
-		{{64, 64}, {64, 0}, {64, 64}, {64, 0}},
-	} {
+	for _, chunks := range prompts {
 		t.Run(fmt.Sprint(chunks), func(t *testing.T) {
 			g := openRows(t, f, plan, dev, wavefrontRows)
 			g.prompt(tokens[:wavefrontRows])

@@ -155,8 +155,12 @@ func (s *Session) RunnerOptions(blocks, logitRows int) (o forward.Options, done 
 		bar(n, total)
 		s.Stages.At(stage, float64(n)/float64(max(total, 1)))
 	}
-	return forward.Options{Options: exec.Options{File: s.File, Plan: s.Plan, Blocks: blocks, LogitRows: logitRows,
-		Spin: s.spinLimit(), Progress: update}, Replan: s.Replan}, done
+	o = forward.Options{Options: exec.Options{File: s.File, Plan: s.Plan, Blocks: blocks, LogitRows: logitRows,
+		Spin: s.spinLimit(), Progress: update}, Replan: s.Replan}
+	if s.Accelerator.Memory != nil {
+		o.Memory = s.Accelerator.Memory.Alloc
+	}
+	return o, done
 }
 
 // WithRunner opens a runner with a KV cache of the given number of positions, calls fn on the

@@ -21,6 +21,7 @@ import (
 type Device struct {
 	ID     string
 	Device device.Device
+	Copies bool // it holds a copy of the weights in addition to that of the cores
 }
 
 // A phase is raced on a device if its forwards take at most hopefulDevice times as long as those of

@@ -143,6 +143,15 @@ func checkMemory(p *Partition) error {
 	return nil
 }
 
+// WeightBytes returns the memory of the packed weights.
+func (p *Partition) WeightBytes() (total int64, err error) {
+	list, err := exec.ForecastMemory(p.rigSize().Options(p.Plan))
+	for _, f := range list {
+		total += f.Weights
+	}
+	return total, err
+}
+
 // load loads the model, or random weights of its shapes, into the rig. A model that does not fit in
 // memory is tuned without finalists. A model that is not loaded when the budget ends is not tuned.
 func (l *Loader) load(ctx context.Context, p *Partition) error {

@@ -137,6 +137,24 @@ func TestKeptRegion(t *testing.T) {
 	}
 }
 
+// TestKeptRegionAlignment checks that large regions begin at a boundary of huge pages and do not
+// overlap.
+func TestKeptRegionAlignment(t *testing.T) {
+	p := startTest(t, Options{})
+	end := uint64(0)
+	for _, size := range []int{100, hugePage + 1, 100, hugePage, hugePage} {
+		r, err := p.ShareKept(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Free() })
+		if at := r.Addr(); at < end || size >= hugePage && at%hugePage != 0 {
+			t.Errorf("%d bytes at %#x, after %#x", size, at, end)
+		}
+		end = r.Addr() + uint64(len(r.Bytes()))
+	}
+}
+
 // TestMapFile checks that this process maps a file of the child, also after the child ended, unless
 // the child could shorten it or it is empty.
 func TestMapFile(t *testing.T) {

@@ -22,6 +22,9 @@ type Region struct {
 // nextRegion is the number of 64 KiB units between the first address of regions and the next one.
 var nextRegion atomic.Uint64
 
+// hugePage is the size of a transparent huge page with base pages of 4 KiB.
+const hugePage = 2 << 20
+
 // regionsAfter is the distance from the first address of the mailboxes to the first of the regions.
 const regionsAfter = 64 << 30
 
@@ -49,7 +52,12 @@ func (p *Process) share(size int, kept bool) (*Region, error) {
 	}
 	for range 16 {
 		units := uint64(size) / mappedPage
-		unit := nextRegion.Add(units) - units
+		spare := uint64(0) // to begin at a boundary of huge pages
+		if kept && size >= hugePage {
+			spare = hugePage/mappedPage - 1
+		}
+		unit := nextRegion.Add(units+spare) - units
+		unit -= unit % (spare + 1)
 		at := machines[runtime.GOARCH].bases[0] + regionsAfter + uintptr(unit)*mappedPage
 		var base unsafe.Pointer
 		if base, err = mapShared(file, at, size); err != nil {

@@ -114,8 +114,8 @@ func sleep(t time.Duration, lost <-chan struct{}) error {
 // Info describes the device. Both modes report every class as exact unless it is configured.
 func (d *Device) Info() device.Info {
 	i := device.Info{Name: "simulated device", API: "sim", Driver: "1", MemoryBytes: d.config.MemoryBytes,
-		Unified: d.config.Unified, HostVisible: true, Sharing: d.config.Sharing, MatrixUnit: true, Simulated: d.config.Mode == Timed,
-		Exact: device.AllExact &^ d.config.Inexact}
+		Unified: d.config.Unified, HostVisible: true, Sharing: d.config.Sharing, MatrixUnit: true,
+		Simulated: d.config.Mode == Timed, Exact: device.AllExact &^ d.config.Inexact}
 	if d.config.Name != "" {
 		i.Name = d.config.Name
 	}

@@ -53,6 +53,19 @@ func (in *instance) open(p *physical) (*logicalDevice, error) {
 	return d, d.checkExport()
 }
 
+// checkExport clears the handle type of exported buffers if this process cannot map them.
+func (d *logicalDevice) checkExport() error {
+	if d.physical.sharing() != device.Exported {
+		return nil
+	}
+	b, err := d.newBuffer(1<<16, fromExport)
+	if err != nil {
+		d.physical.exports = 0
+		return d.Err()
+	}
+	return b.Free()
+}
+
 func (d *logicalDevice) create(f *hostcall.Frame) error {
 	p, fs := d.physical, d.functions
 	chain := newFeatures(f)

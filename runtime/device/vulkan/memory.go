@@ -33,9 +33,6 @@ func (b *buffer) Host() []byte {
 	return nil
 }
 
-// Usage flags of buffers: storage, device address, source and target of copies.
-const bufferUsage = 0x20 | 0x20000 | 1 | 2
-
 // hostAllocation is the handle type of imported memory.
 const hostAllocation = 0x80
 
@@ -77,6 +74,25 @@ func (d *logicalDevice) Alloc(bytes uint64, usage device.Usage) (device.Buffer, 
 	}
 	if err := d.runOnce(fill{b}); err != nil {
 		return nil, errors.Join(err, b.Free())
+	}
+	return b, nil
+}
+
+// allocShared allocates a buffer that the cores use too.
+func (d *logicalDevice) allocShared(bytes uint64) (device.Buffer, error) {
+	var from source
+	switch d.physical.sharing() {
+	case device.Imported:
+		from = fromKept
+	case device.Exported:
+		from = fromExport
+	default:
+		return nil, fmt.Errorf("%s cannot share memory with the host (it lacks %s and %s)", d.physical.name,
+			importExtension, fdExtension)
+	}
+	b, err := d.newBuffer(bytes, from)
+	if err != nil {
+		return nil, err
 	}
 	return b, nil
 }
@@ -151,6 +167,42 @@ func (b *buffer) allocate(f *hostcall.Frame, size uint64, from source) error {
 		return err
 	}
 	return nil
+}
+
+// mapExport maps the memory of a buffer into this process and fills it with zeros.
+func (b *buffer) mapExport() error {
+	d := b.device
+	var descriptor uint64
+	err := d.With(d.Main, func(f *hostcall.Frame) error {
+		info, out := f.Struct(typeGetFD, uint64(0), b.memory, d.physical.exports), f.Alloc(8)
+		err := d.functions.call(f, "vkGetMemoryFdKHR", d.handle, info.Addr(), out.Addr())
+		descriptor = uint64(out.U32(0))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	mapping, err := d.Process.MapFile(descriptor)
+	err = errors.Join(err, d.closeInChild(descriptor))
+	if err != nil {
+		if mapping != nil {
+			err = errors.Join(err, mapping.Free())
+		}
+		return d.Check(err)
+	}
+	b.export = &export{mapping: mapping}
+	return b.export.find(b.bytes, func(at uint64, data []byte) error { return d.Write(b, at, data) })
+}
+
+func (d *logicalDevice) closeInChild(descriptor uint64) error {
+	closeFile, err := d.Process.LibC().Symbol("close")
+	if err != nil {
+		return err
+	}
+	return d.With(d.Main, func(f *hostcall.Frame) error {
+		_, err := f.Call(closeFile, descriptor)
+		return err
+	})
 }
 
 // memoryType returns the memory type of a buffer and the chain of structures of its allocation.

@@ -106,7 +106,7 @@ func (p *physical) read(f *hostcall.Frame, fs functions) error {
 	p.maxInvocations, p.maxShared = properties.U32(atMaxInvocations), properties.U32(atMaxShared)
 	p.keepsSubnormal = controls.U32(atDenormPreserve32) != 0
 	return errors.Join(p.readMemory(f, fs), p.readFamilies(f, fs), p.readExtensions(f, fs), p.readAddress(f, fs),
-		p.readFeatures(f, fs), p.findExport(f, fs))
+		p.readFeatures(f, fs), p.readExport(f, fs))
 }
 
 // readAddress reads the address on the PCI bus. It needs readExtensions.
@@ -206,6 +206,24 @@ func (p *physical) readExtensions(f *hostcall.Frame, fs functions) error {
 		p.reportsBus = p.reportsBus || name == "VK_EXT_pci_bus_info"
 	}
 	return nil
+}
+
+func (p *physical) readExport(f *hostcall.Frame, fs functions) (err error) {
+	if p.exportsFD {
+		p.exports, err = exportHandle(f, fs, p.handle, p.exportsDmaBuf)
+	}
+	return err
+}
+
+// sharing returns how Shared buffers are made.
+func (p *physical) sharing() device.Sharing {
+	switch {
+	case p.importsHost:
+		return device.Imported
+	case p.exports != 0:
+		return device.Exported
+	}
+	return device.NotShared
 }
 
 func (p *physical) readFeatures(f *hostcall.Frame, fs functions) error {

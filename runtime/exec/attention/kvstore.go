@@ -39,12 +39,12 @@ type layerKV struct {
 // position, of a model or of a rank's part of it, and for attention by a dot product.
 func NewKVStore(d model.Dims, elem microkernel.KVType, dot microkernel.AttentionDot, blocks, node int) (*KVStore,
 	error) {
-	return newKVStore(elem, dot, tp.FullLayers(d), kvcache.Paged(blocks), node)
+	return newKVStore(elem, dot, tp.FullLayers(d), kvcache.Paged(blocks), node, nil)
 }
 
 // newKVStore allocates the stores of the layers of a model or of a rank.
 func newKVStore(elem microkernel.KVType, dot microkernel.AttentionDot, layers tp.Layers, specs []kvcache.Spec,
-	node int) (*KVStore, error) {
+	node int, from mem.Allocator) (*KVStore, error) {
 	s := &KVStore{layers: layers, of: make([]layerKV, len(layers.Of))}
 	for layer, of := range layers.Of {
 		if !layers.Keeps(layer) {
@@ -67,7 +67,7 @@ func newKVStore(elem microkernel.KVType, dot microkernel.AttentionDot, layers tp
 	for layer, keeper := range layers.KVLayer {
 		s.of[layer] = s.of[keeper]
 	}
-	memory, err := mem.Alloc(all, mem.Options{Node: node, Huge: true})
+	memory, err := from.Alloc(all, mem.Options{Node: node, Huge: true})
 	if err != nil {
 		return nil, fmt.Errorf("a KV cache of %d tokens does not fit into memory; lower the context or the "+
 			"number of parallel requests: %w", s.longest*kvcache.BlockTokens, err)
@@ -105,9 +105,10 @@ func (l *layerKV) pitch() int { return l.kvHeads * l.pair }
 type KVStores []*KVStore
 
 // NewKVStores allocates the stores of every rank on its node.
-func NewKVStores(p *tp.Shards, plan *plans.Plan, specs []kvcache.Spec) (list KVStores, err error) {
+func NewKVStores(p *tp.Shards, plan *plans.Plan, specs []kvcache.Spec, from mem.Allocator) (list KVStores,
+	err error) {
 	for r := range p.List {
-		s, err := newKVStore(plan.KV, plan.Attention, p.List[r].Layers, specs, p.List[r].Node)
+		s, err := newKVStore(plan.KV, plan.Attention, p.List[r].Layers, specs, p.List[r].Node, from)
 		if err != nil {
 			return nil, errors.Join(err, list.Free())
 		}

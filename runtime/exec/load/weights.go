@@ -122,25 +122,32 @@ func shardTables(p *tp.Shard) int {
 	return tableBytes(p.Model)
 }
 
+// Options of Load. The zero value uses private memory and one group of workers.
+type Options struct {
+	Groups   *pool.Grouping // divide the workers among the ranks; nil: there is one
+	Progress func(done, total int64)
+	Digest   *Digest       // hashes the tensors meanwhile; nil: not
+	Memory   mem.Allocator // of the weights
+}
+
 // Load packs every matrix of the model, each rank's part by its own workers, and copies the
 // embeddings unless the head is the same matrix. Forwards do not read the file. The pages of a raw
 // tensor are released as soon as it is packed, so that weights are in memory once.
 //
 // A weight with a value that is not finite is an error that names it, and a file that another
 // process changes meanwhile is gguf.ErrChanged. When ctx ends, each worker finishes its chunk, and
-// the error is the cause of ctx. groups divides the workers among the ranks; nil: there is one.
-// progress, which may be nil, gets the number of finished bytes and may be called by several
-// threads at once. digest, which may be nil, hashes the tensors meanwhile.
-func Load(ctx context.Context, shards *tp.Shards, plan *plans.Plan, workers *pool.Pool, groups *pool.Grouping,
-	progress func(done, total int64), digest *Digest) (*Weights, error) {
+// the error is the cause of ctx. Progress, which may be nil, gets the number of finished bytes and
+// may be called by several threads at once.
+func Load(ctx context.Context, shards *tp.Shards, plan *plans.Plan, workers *pool.Pool, o Options) (*Weights,
+	error) {
 	w := &Weights{ranks: make([]rankWeights, len(shards.List))}
 	for r := range w.ranks {
-		if err := w.ranks[r].allocate(&shards.List[r], plan); err != nil {
+		if err := w.ranks[r].allocate(&shards.List[r], plan, o.Memory); err != nil {
 			return nil, errors.Join(err, w.Free())
 		}
 	}
-	l := loading{ctx: ctx, shards: shards, weights: w, groups: groups, total: PackedBytes(shards), progress: progress,
-		digest: digest}
+	l := loading{ctx: ctx, shards: shards, weights: w, groups: o.Groups, total: PackedBytes(shards),
+		progress: o.Progress, digest: o.Digest}
 	if err := l.run(workers); err != nil {
 		return nil, errors.Join(err, w.Free())
 	}
@@ -149,7 +156,7 @@ func Load(ctx context.Context, shards *tp.Shards, plan *plans.Plan, workers *poo
 }
 
 // allocate lays out the weights of a rank in memory of its node.
-func (w *rankWeights) allocate(shard *tp.Shard, plan *plans.Plan) error {
+func (w *rankWeights) allocate(shard *tp.Shard, plan *plans.Plan, from mem.Allocator) error {
 	m := shard.Model
 	for i := range m.Weights {
 		if !shard.Holds(i) {
@@ -169,7 +176,7 @@ func (w *rankWeights) allocate(shard *tp.Shard, plan *plans.Plan) error {
 			w.Packed = append(w.Packed, gemm.Packed{Layout: l, Compute: c})
 		}
 	}
-	memory, err := mem.Alloc(int(ShardBytes(shard)), mem.Options{Node: shard.Node, Huge: true})
+	memory, err := from.Alloc(int(ShardBytes(shard)), mem.Options{Node: shard.Node, Huge: true})
 	if err != nil {
 		return fmt.Errorf("packing the weights: %w", err)
 	}

@@ -71,13 +71,13 @@ func testPool(t *testing.T, workers int) *pool.Pool {
 func TestWeightsPackEveryTensor(t *testing.T) {
 	m, plan := looseModel(t)
 	var last, calls int64
-	w, err := Load(t.Context(), divide(t, m, plan), plan, testPool(t, 1), nil, func(done, total int64) {
+	w, err := Load(t.Context(), divide(t, m, plan), plan, testPool(t, 1), Options{Progress: func(done, total int64) {
 		calls++
 		if done <= last || done > total || total != PackedBytes(divide(t, m, plan)) {
 			t.Errorf("progress %d of %d after %d", done, total, last)
 		}
 		last = done
-	}, nil)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 	if last != PackedBytes(divide(t, m, plan)) || calls == 0 {
 		t.Errorf("progress ended at %d of %d", last, PackedBytes(divide(t, m, plan)))
 	}
-	three, err := Load(t.Context(), divide(t, m, plan), plan, testPool(t, 3), nil, nil, nil)
+	three, err := Load(t.Context(), divide(t, m, plan), plan, testPool(t, 3), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 func TestWeightsRefuse(t *testing.T) {
 	m, plan := looseModel(t)
 	load := func(workers int) (*Weights, error) {
-		return Load(t.Context(), divide(t, m, plan), plan, testPool(t, workers), nil, nil, nil)
+		return Load(t.Context(), divide(t, m, plan), plan, testPool(t, workers), Options{})
 	}
 	for i := range 7 {
 		m, plan = looseModel(t)

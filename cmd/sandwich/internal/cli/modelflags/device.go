@@ -121,6 +121,8 @@ func (f *Flags) accelerate(s *session.Session, id string, dev device.Device, ops
 	optional bool) {
 	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: optional,
 		Rounding: f.deviceRounding, ExpertsOnCores: ops == plans.DenseOps,
+		Memory: memoryOf(dev, &s.Shape, s.File.Size(), phases),
+		Note:   func(text string) { show.Notice(fmt.Sprintf("%s: %s", id, text)) },
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
 			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, opsList(ops, phases)))
 		},

@@ -40,7 +40,7 @@ func writePlan(t *testing.T, family string, rated bool, phases ...phase.Phase) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Placement = plans.PlaceOn("sim:7", false, phases...)
+	p.Placement = plans.PlaceOn("sim:7", plans.AllOps, false, phases...)
 	d := devrates.Device{ID: "sim:7", Name: "a <device>", API: "sim", WriteBytesPerSecond: 1e10,
 		CopyBackBytesPerSecond: 1e10, LaunchSeconds: 1e-5}
 	if rated {

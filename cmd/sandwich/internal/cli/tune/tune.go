@@ -292,7 +292,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	}
 	if dev != nil {
 		defer dev.Close() // its process ends with this one
-		o.Race.Device = finals.Device{ID: id, Device: dev}
+		o.Race.Device = finals.Device{ID: id, Device: dev, Copies: modelflags.Copies(dev, subject)}
 		host.Devices = []devrates.Device{rates.Describe(id, build.ID(), dev.Info())}
 	}
 	if o.Ranking.Load, err = f.simulation.Load(o.Run.Seed); err != nil {
