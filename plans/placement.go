@@ -154,8 +154,8 @@ func (p *Placement) check() error {
 	case p.Device == deviceCores:
 		return nil
 	case len(p.Ops) != 1 || p.Ops[0] != AllOps && p.Ops[0] != DenseOps:
-		return fmt.Errorf("ops %s on device %s: this build moves whole phases, or all but the experts: write ops: [%s] "+
-			"or [%s]", message.Clip(strings.Join(p.Ops, ", "), 60), p.Device, AllOps, DenseOps)
+		return fmt.Errorf("ops %s on device %s: this build moves whole phases, or all but the experts: write ops: "+
+			"[%s] or [%s]", message.Clip(strings.Join(p.Ops, ", "), 60), p.Device, AllOps, DenseOps)
 	}
 	return nil
 }
@@ -190,7 +190,8 @@ var devicePaths = []microkernel.Compute{microkernel.ComputeF32, microkernel.Comp
 	microkernel.ComputeInt8Superblock}
 
 // DeviceKernels returns an error that names what no device kernel computes as the plan requires it,
-// or nil. The cores compute experts. Ops that only some models have are checked when the model is loaded.
+// or nil. The cores compute experts. Ops that only some models have are checked when the model is
+// loaded.
 func (p *Plan) DeviceKernels() error {
 	if dot := microkernel.AttentionDots()[0]; p.Attention != dot {
 		return fmt.Errorf("there is no kernel for attention by %s: use %s", p.Attention, dot)

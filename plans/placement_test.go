@@ -87,7 +87,8 @@ func TestPlacement(t *testing.T) {
 // TestPlacementRefusals checks placements that this build cannot follow and plans that no device
 // can run.
 func TestPlacementRefusals(t *testing.T) {
-	prefill, decode := plans.PlaceOn("cuda:0", plans.AllOps, false, phase.Prefill), plans.PlaceOn("cuda:1", plans.AllOps, false, phase.Decode)
+	prefill := plans.PlaceOn("cuda:0", plans.AllOps, false, phase.Prefill)
+	decode := plans.PlaceOn("cuda:1", plans.AllOps, false, phase.Decode)
 	for want, change := range map[string]func(p *plans.Plan){
 		"placement lists prefill twice": func(p *plans.Plan) { p.Placement = append(prefill, prefill...) },
 		"uses one device for a plan":    func(p *plans.Plan) { p.Placement = append(prefill, decode...) },
@@ -109,7 +110,7 @@ func TestPlacementRefusals(t *testing.T) {
 			p.Placement = plans.PlaceOn("cuda:0", plans.DenseOps, false, phase.Prefill)
 		},
 		"no device kernel computes the 4 experts of the model: use dense": func(p *plans.Plan) { p.Model.Experts = 4 },
-		"copy_bytes -1 is not in 0..": func(p *plans.Plan) { p.Placement[0].CopyBytes = -1 },
+		"copy_bytes -1 is not in 0..":                                     func(p *plans.Plan) { p.Placement[0].CopyBytes = -1 },
 		"copies of 1 and 0 bytes": func(p *plans.Plan) {
 			p.Placement = plans.PlaceOn("cuda:0", plans.AllOps, false, phase.All[:]...)
 			p.Placement[0].CopyBytes = 1
@@ -129,8 +130,8 @@ func TestPlacementRefusals(t *testing.T) {
 	}
 }
 
-// TestPlacementOfExperts checks that the cores may compute the experts of a placed phase on any path,
-// and that the plan says so.
+// TestPlacementOfExperts checks that the cores may compute the experts of a placed phase on any
+// path, and that the plan says so.
 func TestPlacementOfExperts(t *testing.T) {
 	b := placedBundle(t, plans.PlaceOn("cuda:0", plans.DenseOps, true, phase.All[:]...)...)
 	b.Plan.Model.Experts, b.Plan.Weights = 4, slices.Clone(b.Plan.Weights)

@@ -52,7 +52,8 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 			b.Plan.Decode.PUs = topotree.NewCPUSet(b.Plan.Decode.PUs.Slice()[:min(n, b.Plan.Decode.PUs.Count())]...)
 		case "place": // DEVICE/PHASE, DEVICE/PHASE/optional, DEVICE/PHASE/dense
 			parts := append(strings.Split(value, "/"), "")
-			one := plans.Placement{Device: parts[0], Phase: parts[1], Ops: []string{"all"}, Optional: parts[2] == "optional"}
+			one := plans.Placement{Device: parts[0], Phase: parts[1], Ops: []string{"all"}}
+			one.Optional = parts[2] == "optional"
 			if parts[2] == "dense" {
 				one.Ops = []string{"dense"}
 			}

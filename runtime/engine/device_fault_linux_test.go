@@ -76,11 +76,11 @@ func wantHeld(t *testing.T, before held) {
 	t.Errorf("held after the loss: %+v, before: %+v", now, before)
 }
 
-// losing runs requests on an engine of options whose device fails after a call of fail, which it makes after a
-// number of forwards. It checks their tokens, that one warning and one count report the loss, and
-// that nothing is left when the engine is closed.
-func losing(t *testing.T, o Options, dev device.Device, phases []phase.Phase, want [][]int32, before held, forwards int64,
-	fail func()) {
+// losing runs requests on an engine of options whose device fails after a call of fail, which it
+// makes after a number of forwards. It checks their tokens, that one warning and one count report
+// the loss, and that nothing is left when the engine is closed.
+func losing(t *testing.T, o Options, dev device.Device, phases []phase.Phase, want [][]int32, before held,
+	forwards int64, fail func()) {
 	t.Helper()
 	var warnings atomic.Int64
 	on := &o.Accelerator

@@ -375,22 +375,3 @@ func (f *forward) drain(ctx context.Context, failed error) error {
 	f.flying = nil
 	return failed
 }
-
-// finish reads the logits and records what both caches have.
-func (f *forward) finish() error {
-	f.mirror.wrote(f.batch.Spans)
-	if len(f.batch.LogitRows) == 0 {
-		return f.checkKV()
-	}
-	stride := f.strides[model.BufLogits]
-	f.logits = slices.Grow(f.logits[:0], len(f.batch.LogitRows)*stride)[:len(f.batch.LogitRows)*stride]
-	if err := f.dev.Read(f.set.acts[model.BufLogits].Buffer, 0, bytesOf(f.logits)); err != nil {
-		return err
-	}
-	for i := range f.batch.LogitRows {
-		if !finite(f.Logits(i)) {
-			return fmt.Errorf("%w: the logits are not finite", ErrResult)
-		}
-	}
-	return f.checkKV()
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"sandwich/runtime/device"
-	"sandwich/runtime/kvcache"
 )
 
 // ErrResult says that the device returned results that are not finite, or none. The caller computes
@@ -70,30 +69,4 @@ func (k *marks) check(m *mark, number uint32) error {
 		return fmt.Errorf("%w: submission %d was not run", ErrResult, number)
 	}
 	return nil
-}
-
-// checkKV returns ErrResult if the last row of a segment has keys or values that are not finite.
-func (f *forward) checkKV() error {
-	for i := range f.set.in.stores {
-		for _, g := range f.set.in.stores[i].list {
-			for layer, store := range f.layers.Of {
-				if store != i || !f.layers.Keeps(layer) {
-					continue
-				}
-				if at := (g.Pos + g.N - 1) % kvcache.BlockTokens; !f.assembly.KV.Finite(layer, g.Block, at) {
-					return fmt.Errorf("%w: layer %d has keys or values that are not finite", ErrResult, layer)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func finite(x []float32) bool {
-	for _, v := range x {
-		if v-v != 0 {
-			return false
-		}
-	}
-	return true
 }

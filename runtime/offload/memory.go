@@ -9,6 +9,7 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload/handover"
 	"sandwich/runtime/offload/unified"
 )
 
@@ -25,21 +26,20 @@ type memory struct {
 	copied   uint64 // of weights and KV cache in addition to those of the cores
 }
 
-// load copies the weights and vectors that the device needs to it and allocates the KV cache, unless
-// they are in shared memory.
-func (r *Runner) load(shared *unified.Memory) (*memory, error) {
-	m := &memory{dev: r.dev, shared: shared, vectors: map[*model.Vector]device.Slice{}}
-	if err := m.load(r); err != nil {
+// load copies the weights and vectors of a model to the device, but for those of the parts that the
+// cores compute, and allocates the KV cache, unless they are in shared memory.
+func load(dev device.Device, a *exec.Assembly, onCores handover.Parts, shared *unified.Memory) (*memory, error) {
+	m := &memory{dev: dev, shared: shared, vectors: map[*model.Vector]device.Slice{}}
+	if err := m.load(a, onCores); err != nil {
 		return nil, errors.Join(err, m.free())
 	}
 	return m, nil
 }
 
-func (m *memory) load(r *Runner) (err error) {
-	a := r.assembly
+func (m *memory) load(a *exec.Assembly, onCores handover.Parts) (err error) {
 	m.weights = make([]device.Slice, len(a.Model.Weights))
 	for i := range m.weights {
-		if !r.multipliesBy(i) {
+		if onCores.Multiply(a.Model, i) {
 			continue
 		}
 		if m.weights[i], err = m.weight(a, i); err != nil {
@@ -48,7 +48,7 @@ func (m *memory) load(r *Runner) (err error) {
 	}
 	for i := range a.Model.Ops {
 		op := &a.Model.Ops[i]
-		if r.onCores.Has(i) {
+		if onCores.Has(i) {
 			continue
 		}
 		for _, v := range append([]*model.Vector{op.Norm, op.Post, op.QNorm, op.KNorm, op.Sinks}, op.Bias...) {

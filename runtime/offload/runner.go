@@ -15,7 +15,6 @@ package offload
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"sandwich/microkernel"
@@ -111,7 +110,7 @@ func Open(o Options) (*Runner, error) {
 		r.angleWidth = max(r.angleWidth, rope.Dim)
 	}
 	for i := range r.strides {
-		if r.uses(model.Buf(i)) {
+		if parts.OnDevice(a.Model, model.Buf(i)) {
 			r.strides[i] = (a.Model.Width(model.Buf(i)) + 3) / 4 * 4
 		}
 	}
@@ -129,11 +128,23 @@ func Open(o Options) (*Runner, error) {
 	return r, nil
 }
 
+// partsOf returns the ops that the cores compute in forwards on a device.
+func (o *Options) partsOf() (handover.Parts, error) {
+	if !o.ExpertsOnCores {
+		return nil, nil
+	}
+	list := handover.Experts(o.Assembly.Model)
+	if list == nil {
+		return nil, errors.New("the model has no experts that the cores could compute")
+	}
+	return list, nil
+}
+
 func (r *Runner) open(o Options) (err error) {
 	if err := r.checkAlignment(); err != nil {
 		return err
 	}
-	if r.mem, err = r.load(o.Memory); err != nil {
+	if r.mem, err = load(r.dev, r.assembly, r.onCores, o.Memory); err != nil {
 		return err
 	}
 	r.blocks = &blockCopier{dev: r.dev, model: r.model, layers: r.layers, kv: r.kv, onDevice: r.mem.kv,
@@ -156,40 +167,12 @@ func (r *Runner) open(o Options) (err error) {
 	return r.compile()
 }
 
-// uses reports whether the device needs an activation.
-func (r *Runner) uses(buf model.Buf) bool {
-	switch buf {
-	case model.BufX, model.BufH, model.BufY:
-		return true
-	}
-	for i := range r.model.Ops {
-		op := &r.model.Ops[i]
-		if r.onCores.Has(i) {
-			continue
-		}
-		if slices.Contains(op.Outs, buf) || op.Kind == model.OpAttention && buf == model.BufAtt {
-			return true
-		}
-	}
-	return false
-}
-
-// multipliesBy reports whether the device multiplies by a weight.
-func (r *Runner) multipliesBy(weight int) bool {
-	for i := range r.model.Ops {
-		if slices.Contains(r.model.Ops[i].W, weight) {
-			return !r.onCores.Has(i)
-		}
-	}
-	return false
-}
-
 // needs returns the memory that a Runner will take in addition to memory of the cores, without
 // programs and the inputs of forwards.
 func (r *Runner) needs(o Options) (n needs) {
 	sharesWeights := o.Memory.Buffer(r.assembly.Weights.Memory(0)) != nil
 	for i := range r.model.Weights {
-		if r.multipliesBy(i) && !sharesWeights {
+		if !r.onCores.Multiply(r.model, i) && !sharesWeights {
 			n.weights += uint64(r.assembly.Weights.At(0, i).Layout.Bytes())
 		}
 	}

@@ -62,7 +62,7 @@ func (r *Runner) bufferRows(b model.Buf, logitRows int) int {
 // quantizedWords returns the words of the longest row of quantized activations.
 func (r *Runner) quantizedWords() (most int) {
 	for i := range r.model.Weights {
-		if p := r.assembly.Weights.At(0, i); p.Compute != microkernel.ComputeF32 && r.multipliesBy(i) {
+		if p := r.assembly.Weights.At(0, i); p.Compute != microkernel.ComputeF32 && !r.onCores.Multiply(r.model, i) {
 			most = max(most, microkernel.ActQ8RowBytes(p.Layout.K)/4)
 		}
 	}

@@ -42,18 +42,6 @@ func check(a *exec.Assembly, onCores handover.Parts) error {
 	return nil
 }
 
-// partsOf returns the ops that the cores compute in forwards on a device.
-func (o *Options) partsOf() (handover.Parts, error) {
-	if !o.ExpertsOnCores {
-		return nil, nil
-	}
-	list := handover.Experts(o.Assembly.Model)
-	if list == nil {
-		return nil, errors.New("the model has no experts that the cores could compute")
-	}
-	return list, nil
-}
-
 func checkPlan(p *plans.Plan) error {
 	if dot := microkernel.AttentionDots()[0]; p.Attention != dot {
 		return unsupported("attention by %s (use %s)", p.Attention, dot)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"sandwich/runtime/exec"
@@ -276,4 +277,68 @@ func (w *Wavefront) End() (device time.Duration, err error) {
 		}
 	}
 	return w.took, err
+}
+
+// progress says how far one side of a wavefront is: which chunk, and which of its ops are complete.
+// Its methods may be called concurrently.
+type progress struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	at      point
+	failed  error
+	notify  func() // called after each change; nil: not
+}
+
+// point is the end of the ops before op of a chunk.
+type point struct{ chunk, op int }
+
+func (p point) before(o point) bool { return p.chunk < o.chunk || p.chunk == o.chunk && p.op < o.op }
+
+func newProgress(notify func()) *progress {
+	p := &progress{notify: notify}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// reach says that a point is reached.
+func (p *progress) reach(at point) {
+	p.mu.Lock()
+	if p.at.before(at) {
+		p.at = at
+	}
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	if p.notify != nil {
+		p.notify()
+	}
+}
+
+// fail makes all later calls of reached and wait return an error. The first one is kept.
+func (p *progress) fail(err error) {
+	p.mu.Lock()
+	if p.failed == nil {
+		p.failed = err
+	}
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	if p.notify != nil {
+		p.notify()
+	}
+}
+
+// reached reports whether a point is reached.
+func (p *progress) reached(at point) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.at.before(at), p.failed
+}
+
+// wait blocks until a point is reached.
+func (p *progress) wait(at point) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.at.before(at) && p.failed == nil {
+		p.changed.Wait()
+	}
+	return p.failed
 }

@@ -61,8 +61,8 @@ func TestChoose(t *testing.T) {
 		// Both at once: 10 requests take 100000 for each prompt, decode batches run next to them.
 		{"overlap", Load{Requests: 10, Prompt: 100, Output: 11, Chunk: 100}, Rates{Cores: cores, Device: cores},
 			prefill, 560000},
-		// One forward at a time: a decode batch of 1000 follows each of 10 prompts of 100000, so that
-		// request k ends at 1010000 + 1000*(k-1).
+		// One forward at a time: a decode batch of 1000 follows each of 10 prompts of 100000, so
+		// that request k ends at 1010000 + 1000*(k-1).
 		{"shared", Load{Requests: 1, Prompt: 100, Output: 11, Chunk: 50}, Rates{Cores: cores,
 			Device: Side{{Row: 3000}, {Fixed: 100}}, ToDevice: 10, Shared: true}, decode, 101500},
 		{"no overlap", Load{Requests: 10, Prompt: 100, Output: 11, Chunk: 100}, Rates{Cores: cores, Device: cores,

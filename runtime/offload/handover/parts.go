@@ -83,3 +83,30 @@ func (l Parts) Before(op int) *Part {
 	}
 	return nil
 }
+
+// Multiply reports whether the cores multiply by a weight of the model.
+func (l Parts) Multiply(m *model.Model, weight int) bool {
+	for i := range l {
+		for op := l[i].From; op < l[i].To; op++ {
+			if slices.Contains(m.Ops[op].W, weight) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// OnDevice reports whether the ops outside of the parts read or write an activation.
+func (l Parts) OnDevice(m *model.Model, buf model.Buf) bool {
+	switch buf {
+	case model.BufX, model.BufH, model.BufY:
+		return true
+	}
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		if !l.Has(i) && (slices.Contains(op.Outs, buf) || op.Kind == model.OpAttention && buf == model.BufAtt) {
+			return true
+		}
+	}
+	return false
+}

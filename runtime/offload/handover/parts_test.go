@@ -34,8 +34,20 @@ func TestExperts(t *testing.T) {
 		}
 	}
 	for buf := range model.NumBufs {
-		if list.HandOver(buf) != slices.Contains(in, buf) {
-			t.Errorf("HandOver(%d) is %v", buf, list.HandOver(buf))
+		if list.handOver(buf) != slices.Contains(in, buf) {
+			t.Errorf("handOver(%d) is %v", buf, list.handOver(buf))
+		}
+	}
+	m.Ops[1].W, m.Ops[5].W, m.Ops[9].W = []int{0}, []int{1, 2}, []int{3}
+	for w := range 4 {
+		if list.Multiply(m, w) != (w == 1 || w == 2) {
+			t.Errorf("Multiply(%d) is %v", w, list.Multiply(m, w))
+		}
+	}
+	for buf, want := range map[model.Buf]bool{model.BufY: true, model.BufH: true, model.BufGate: true,
+		model.BufRouter: true, model.BufExpert: false, model.BufQ: false} {
+		if list.OnDevice(m, buf) != want {
+			t.Errorf("OnDevice(%d) is %v", buf, !want)
 		}
 	}
 	m.Ops = m.Ops[8:]

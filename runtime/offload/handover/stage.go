@@ -15,12 +15,12 @@ type Layout struct {
 	Bytes   uint64 // of a Stage
 }
 
-// NewLayout returns the layout for parts, of forwards of at most so many rows. strides has the words
-// between rows of each activation on the device.
+// NewLayout returns the layout for parts, of forwards of at most so many rows. strides has the
+// words between rows of each activation on the device.
 func NewLayout(list Parts, strides *[model.NumBufs]int, rows int) *Layout {
 	l := &Layout{strides: strides}
 	for buf := range model.NumBufs {
-		if list.HandOver(buf) {
+		if list.handOver(buf) {
 			l.at[buf] = l.Bytes
 			l.Bytes += uint64(4 * strides[buf] * rows)
 		}
@@ -28,8 +28,8 @@ func NewLayout(list Parts, strides *[model.NumBufs]int, rows int) *Layout {
 	return l
 }
 
-// HandOver reports whether an activation is copied between both sides.
-func (l Parts) HandOver(buf model.Buf) bool {
+// handOver reports whether an activation is copied between both sides.
+func (l Parts) handOver(buf model.Buf) bool {
 	for i := range l {
 		for _, b := range append(l[i].In[:len(l[i].In):len(l[i].In)], l[i].Out...) {
 			if b == buf {

@@ -90,8 +90,8 @@ func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate
 	return r.rate, r.String(), err
 }
 
-// ExpertsShare returns the fraction of the time of a test that the products of experts take, if every
-// op runs at the ceiling of its own arithmetic. It fails if the profile lacks a ceiling.
+// ExpertsShare returns the fraction of the time of a test that the products of experts take, if
+// every op runs at the ceiling of its own arithmetic. It fails if the profile lacks a ceiling.
 func ExpertsShare(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
 	r, err := ceilingOf(host, m, p, t)
 	return r.routed, err
