@@ -52,7 +52,7 @@ func testConfig(arch string, q8 bool) (model.Config, gguf.Type) {
 	}
 	switch arch {
 	case "qwen3moe", "qwen2moe", "gpt-oss":
-		c.Experts = model.Experts{Count: 5, Used: 2, FFN: 96}
+		c.Experts = model.Experts{Count: 5, Used: 2, FFN: 32}
 	}
 	switch arch {
 	case "qwen2moe":
