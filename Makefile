@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -148,6 +148,16 @@ agent-sessions: build ## records sessions of the agents of make agents with a mo
 	  --ctx 65536 --dir bin/prefixes --format $(REPLAY_FORMAT)
 
 REPLAY_FORMAT ?= table
+
+AGENT_LAYERS ?= 4
+AGENT_DRAFTS_LOGS ?= $(abspath bin/agent-requests)
+AGENT_DRAFTS_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET)-$(AGENT_LAYERS).gguf)
+agents-drafts: build ## the requests of the three agents, answered without and with drafts: a table of acceptance and tokens/s; needs npm (AGENT_DRAFTS_LOGS keeps the requests, AGENT_LAYERS: of the random model)
+	test -e $(AGENT_DRAFTS_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --layers $(AGENT_LAYERS) \
+	  --template runtime/server/clients/tools.jinja $(if $(AGENT_TOKENIZER),--tokenizer-of $(AGENT_TOKENIZER)) -o $(AGENT_DRAFTS_MODEL)
+	test -e $(AGENT_DRAFTS_LOGS) || $(MAKE) agents AGENT_MODEL=$(AGENT_DRAFTS_MODEL) AGENT_LOGS=$(AGENT_DRAFTS_LOGS)
+	cd runtime/server/clients && AGENT_MODEL=$(AGENT_DRAFTS_MODEL) AGENT_LOGS=$(AGENT_DRAFTS_LOGS) node drafts.mjs
+
 DEVICE_CHECK := bin/device-check
 DEVICE_PACKAGES := libvulkan1 libegl1 libglvnd0 libopengl0 libgl1 libglx0 libgles2
 device-check: device-check-build ## test the devices of a machine with an NVIDIA driver (docs/devices.md); PART selects parts

@@ -3,11 +3,7 @@ package engine
 import (
 	"time"
 
-	"sandwich/profiles"
 	"sandwich/runtime/api"
-	"sandwich/runtime/engine/drafting"
-	"sandwich/runtime/engine/forward"
-	"sandwich/runtime/engine/steptimes"
 	"sandwich/runtime/sched"
 )
 
@@ -136,16 +132,6 @@ func (e *Engine) deliver(j *job, s drawnToken) bool {
 		j.out.close(reason, nil)
 	}
 	return reason != ""
-}
-
-// newDrafting returns the state of speculation for decode batches of up to rows rows. The profile
-// may be nil.
-func newDrafting(o drafting.Options, r *forward.Runner, p *profiles.Profile, rows int) (*drafting.Drafting, error) {
-	curves, err := steptimes.Estimate(r.Model, r.Plan, p, rows)
-	if err != nil {
-		return nil, err
-	}
-	return drafting.New(o, curves, r.Assembly().States.Each() > 0), nil
 }
 
 // SetDraftDepth changes drafting.Options.Depth from the next step on, for benchmarks. Depth 0

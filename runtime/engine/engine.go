@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/cpus"
+	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forecast"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/engine/sampling"
@@ -57,6 +58,10 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	o.Options.Context = max(o.Options.Context, o.Context)
 	o.Sequences = sched.Residents(o.Parallel)
 	o.Digest = o.Prefixes.Store != nil
+	if back := o.Speculation.Rollback; back == drafting.RollbackCopy ||
+		o.Speculation.Drafter != nil && back != drafting.RollbackReplay {
+		o.DraftRows = rows - 1
+	}
 	r, err := forward.Open(ctx, o.Options)
 	if err != nil {
 		return nil, err
@@ -71,14 +76,14 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	costs := forecast.NewCosts(r.Model, o.Plan, o.Profile)
-	drafts, err := newDrafting(o.Speculation, r, o.Profile, rows)
+	drafts, copies, err := newDrafting(o.Speculation, r, o.Profile, rows)
 	if err != nil {
 		closeDevice(accelerator)
 		r.Close()
 		return nil, err
 	}
 	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.Assembly().Stores,
-		BatchRows: rows, Allot: drafts.Allot,
+		BatchRows: rows, Allot: drafts.Allot, CopyStates: copies,
 		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,

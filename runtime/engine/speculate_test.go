@@ -27,10 +27,17 @@ var draftCases = []struct {
 	typ    gguf.Type
 	ranks  []int
 	long   bool
+	back   drafting.Rollback
 }{
-	{"llama", gguf.Q8_0, nil, false}, {"gemma2", gguf.Q8_0, nil, false}, {"qwen3moe", gguf.Q8_0, nil, false},
-	{"lfm2", gguf.F32, nil, false}, {"qwen35", gguf.F32, nil, true}, {"qwen3", gguf.Q8_0, []int{1, 1}, false},
-	{"gpt-oss", gguf.F32, []int{1, 1}, true}, {"llama4", gguf.Q8_0, nil, true}, {"qwen3next", gguf.Q8_0, nil, true},
+	{family: "llama", typ: gguf.Q8_0}, {family: "gemma2", typ: gguf.Q8_0}, {family: "qwen3moe", typ: gguf.Q8_0},
+	{family: "lfm2", typ: gguf.F32, back: drafting.RollbackCopy},
+	{family: "lfm2", typ: gguf.Q8_0, long: true, back: drafting.RollbackReplay},
+	{family: "qwen35", typ: gguf.F32, long: true, back: drafting.RollbackCopy},
+	{family: "qwen35", typ: gguf.F32, long: true, back: drafting.RollbackReplay},
+	{family: "qwen3", typ: gguf.Q8_0, ranks: []int{1, 1}},
+	{family: "gpt-oss", typ: gguf.F32, ranks: []int{1, 1}, long: true},
+	{family: "llama4", typ: gguf.Q8_0, long: true},
+	{family: "qwen3next", typ: gguf.Q8_0, long: true, back: drafting.RollbackReplay},
 }
 
 // randomRequest returns a request of random length, sampling and form.
@@ -99,11 +106,13 @@ func TestDraftsChangeNothing(t *testing.T) {
 		return
 	}
 	for i, c := range draftCases {
-		t.Run(fmt.Sprint(c.family, c.ranks), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.family, c.ranks, c.back), func(t *testing.T) {
 			if c.long && *speculated == 0 {
 				t.Skip("runs with `make speculation`")
 			}
-			compareDrafts(t, open(t, draftOptions(t, c.family, c.typ, c.ranks)), uint64(i), requests)
+			o := draftOptions(t, c.family, c.typ, c.ranks)
+			o.Speculation.Rollback = c.back
+			compareDrafts(t, open(t, o), uint64(i), requests)
 		})
 	}
 }
@@ -112,7 +121,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 func (e *Engine) draftWith(o drafting.Options) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, err := newDrafting(o, e.runner, nil, e.drafting.Rows())
+	d, _, err := newDrafting(o, e.runner, nil, e.drafting.Rows())
 	if err != nil {
 		panic(err) // newEngine has made one for the same plan
 	}
@@ -274,8 +283,8 @@ func (*evenTokens) Accept(id int32) error {
 
 func (*evenTokens) MustEnd() bool { return false }
 
-// TestDraftsForbidden checks an answer under a constraint that forbids every drafted token, up to the
-// last position of the context: its tokens are those without drafts, and none is accepted.
+// TestDraftsForbidden checks an answer under a constraint that forbids every drafted token, up to
+// the last position of the context: its tokens are those without drafts, and none is accepted.
 func TestDraftsForbidden(t *testing.T) {
 	o := tinyOptions(t)
 	e := open(t, o)

@@ -65,8 +65,19 @@ func storeSizes(l *tp.Layers, blocks int, o *Options) []kvcache.Spec {
 			copies = min(copies, free/stateShare/l.State)
 		}
 	}
-	specs[l.StateStore()].Blocks += int(min(copies, math.MaxInt32))
+	specs[l.StateStore()].Blocks += int(min(copies, math.MaxInt32)) + o.draftStates(l)
 	return specs
+}
+
+// maxDraftBytes bounds the memory for states in drafts.
+const maxDraftBytes = 64 << 20
+
+// draftStates returns the number of states that are kept in drafts: of all drafted rows, or none.
+func (o *Options) draftStates(l *tp.Layers) int {
+	if int64(o.DraftRows)*l.State > maxDraftBytes {
+		return 0
+	}
+	return o.DraftRows
 }
 
 // Copies returns the number of checkpoints of states that fit the memory.

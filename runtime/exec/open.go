@@ -30,13 +30,16 @@ type Options struct {
 	// StateBytes is the memory for checkpoints of recurrent states, from which a text can be
 	// continued. 0: a default; negative: none.
 	StateBytes int64
-	LogitRows  int           // most rows of a forward whose logits are wanted
-	Context    int           // positions of a sequence; 0: the context of the model
-	Spin       time.Duration // pool.Options.Spin of the workers
-	Unpinned   bool          // workers are not bound to PUs, so that a plan may have more of them than this machine
-	Sync       tp.Sync       // how ranks wait for each other
-	Progress   func(done, total int64)
-	Digest     bool // hash the model while it is packed, for Identity
+	// DraftRows is the number of drafted rows of a forward after which recurrent states can be
+	// kept, in addition to checkpoints, if that takes little memory.
+	DraftRows int
+	LogitRows int           // most rows of a forward whose logits are wanted
+	Context   int           // positions of a sequence; 0: the context of the model
+	Spin      time.Duration // pool.Options.Spin of the workers
+	Unpinned  bool          // workers are not bound to PUs, so that a plan may have more of them than this machine
+	Sync      tp.Sync       // how ranks wait for each other
+	Progress  func(done, total int64)
+	Digest    bool // hash the model while it is packed, for Identity
 	// Memory allocates the weights and the KV cache, such as memory that a device uses too; nil:
 	// mem.Alloc.
 	Memory mem.Allocator

@@ -53,7 +53,7 @@ type history struct {
 	content [][][]int32 // by store and block: the whole text up to what was written last
 	open    []*told
 
-	adopted, back, short, copies, drafts int
+	adopted, back, short, copies, drafts, parts int
 }
 
 // told is a sequence and its text.
@@ -90,7 +90,8 @@ func (h *history) write(l *told, ids []int32) bool {
 	for len(ids) > 0 {
 		n, draft := 1+h.rng.IntN(min(len(ids), h.c.rows)), 0
 		from := l.s.Len()
-		if inBlock := BlockTokens - 1 - (from+n)%BlockTokens; h.rng.IntN(2) == 0 && h.c.ReserveDraft(l.s) {
+		inBlock := BlockTokens - 1 - (from+n)%BlockTokens
+		if h.rng.IntN(2) == 0 && h.c.ReserveDraft(l.s, h.rng.IntN(min(6, h.c.rows))) {
 			draft = h.rng.IntN(1 + min(inBlock, len(ids)-n, h.c.rows-n))
 		}
 		h.c.CoverDraft(l.s, from+n, draft)
@@ -107,14 +108,22 @@ func (h *history) write(l *told, ids []int32) bool {
 		}
 		n -= draft
 		h.c.Append(l.s, ids[:n])
-		if draft > 0 && h.rng.IntN(2) == 0 {
-			h.c.Append(l.s, ids[n:n+draft])
-			n += draft
-			h.drafts++
-		} else {
-			h.c.RejectDraft(l.s)
-			l.ids = l.ids[:len(l.ids)-draft]
+		accepted := h.rng.IntN(draft + 1)
+		for accepted > 0 && !h.c.KeepsDraft(l.s, accepted) {
+			accepted = h.rng.IntN(2) * draft // all or none
 		}
+		if accepted > 0 {
+			h.c.Append(l.s, ids[n:n+accepted])
+			h.drafts++
+			if accepted < draft {
+				h.parts++
+			}
+		}
+		if accepted < draft {
+			h.c.RejectDraft(l.s)
+		}
+		n += accepted
+		l.ids = l.ids[:len(l.ids)-draft+accepted]
 		l.base = max(l.base, l.s.Len()-BlockTokens)
 		ids = ids[n:]
 		h.holds(l)
@@ -132,11 +141,16 @@ func (h *history) writeState(store int, table []BlockID, from int, ids []int32, 
 	if before := table[tableBefore]; before != none {
 		content[before] = slices.Clone(ids[:len(ids)-draft])
 	}
-	for k, id := range table[tableCopies:] {
+	known := len(ids) - draft
+	ends := known/BlockTokens - from/BlockTokens
+	for k, id := range table[tableCopies : tableCopies+ends] {
 		if id != none {
 			content[id] = slices.Clone(ids[:(from/BlockTokens+k+1)*BlockTokens])
 			h.copies++
 		}
+	}
+	for k, id := range table[tableCopies+ends:] {
+		content[id] = slices.Clone(ids[:known+k+1])
 	}
 }
 
@@ -269,6 +283,9 @@ func TestRandomHistories(t *testing.T) {
 					}
 					if h.drafts == 0 && rows > 1 {
 						t.Error("no draft was accepted")
+					}
+					if h.parts == 0 && rows > 2 && blocks > 8 {
+						t.Error("no draft was accepted in part")
 					}
 				})
 			}

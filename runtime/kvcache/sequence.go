@@ -26,9 +26,12 @@ type memory struct {
 	// position of the state in that block, and the end of the prepared forward or notLaid.
 	state, from BlockID
 	at, upTo    int
-	// The block for the state after a draft, or none, and the end of the draft.
-	ahead   BlockID
-	aheadAt int
+	// The block for the state after a draft, or none; blocks for the states after its first tokens;
+	// and the positions before and after the draft.
+	ahead            BlockID
+	inDraft          []BlockID
+	draftAt, aheadAt int
+	ends             int // table entries before those of inDraft
 }
 
 // Salt starts the hash chain of a sequence. Only sequences with equal salts share blocks, so a
@@ -114,7 +117,7 @@ func (c *Cache) Cover(s *Sequence, n int) { c.CoverDraft(s, n, 0) }
 // CoverDraft allocates the blocks that a forward writes up to position n and for draft further
 // tokens. If draft is above 0, ReserveDraft must have been called. The caller then appends the
 // positions up to n, and after that the accepted tokens of the draft: any number if Rewinds is
-// true, else all of them, or none by calling RejectDraft.
+// true, else as many as KeepsDraft allows, or none by calling RejectDraft.
 func (c *Cache) CoverDraft(s *Sequence, n, draft int) {
 	for i := range c.stores {
 		if c.stores[i].recurrent() {

@@ -1,5 +1,7 @@
 package kvcache
 
+import "slices"
+
 // A recurrent store keeps one block per sequence for its state, which is at the end of the last
 // forward. A forward can also copy the state at the end of a block of 64 positions to another
 // block, as long as there are idle blocks beyond those that sequences may need for states. Copies
@@ -8,8 +10,9 @@ package kvcache
 //
 // A forward with a draft writes the state after the draft to a block of its own, and the state
 // before the draft to the sequence's block. If the whole draft is accepted, the two change places.
-// Otherwise the sequence continues from the state before the draft and computes the accepted tokens
-// again.
+// The forward can also copy the state after each token of the draft, so that the sequence continues
+// after the last accepted one. Without such a copy it continues from the state before the draft and
+// computes the accepted tokens again.
 //
 // The table of a recurrent store describes the next forward:
 //
@@ -17,7 +20,9 @@ package kvcache
 //	[1]     the block that it writes the state to, often the same
 //	[2]     the block for the state before the draft, NoState without a draft
 //	[3+i]   the block for a copy of the state at the end of block first+i, or NoState for no copy;
-//	        first is the block that contains the first row
+//	        first is the block that contains the first row; the last i is that of the position
+//	        before the draft
+//	[...]   then the blocks for the states after the first tokens of the draft, as far as copied
 
 // NoState means "no block" in the table of a recurrent store.
 const NoState = none
@@ -67,19 +72,52 @@ func (c *store) reserveState(m *memory) {
 }
 
 // ReserveDraft reserves what a forward with a draft needs in recurrent stores: a block for the
-// state after the draft. If no block can be spared, it changes nothing and returns false.
-func (c *Cache) ReserveDraft(s *Sequence) bool {
+// state after the draft, and blocks for up to so many copies of the states in it, as far as blocks
+// can be spared. If none can, it changes nothing and returns false.
+func (c *Cache) ReserveDraft(s *Sequence, copies int) bool {
 	for i := range c.stores {
 		if st, m := &c.stores[i], &s.of[i]; st.recurrent() && m.ahead == none && st.room() < 1 {
 			return false
 		}
 	}
 	for i := range c.stores {
-		if st, m := &c.stores[i], &s.of[i]; st.recurrent() && m.ahead == none {
+		st, m := &c.stores[i], &s.of[i]
+		if !st.recurrent() {
+			continue
+		}
+		if m.ahead == none {
 			m.ahead = st.take()
+		}
+		for len(m.inDraft) < copies && st.room() > 0 {
+			m.inDraft = append(m.inDraft, st.take())
 		}
 	}
 	return true
+}
+
+// KeepsDraft reports whether a sequence can continue after the first tokens of the draft of the
+// last forward: by appending them, since no store is recurrent or each has a copy of that state.
+func (c *Cache) KeepsDraft(s *Sequence, accepted int) bool {
+	for i := range c.stores {
+		if m := &s.of[i]; c.stores[i].recurrent() && m.draftState(s.filled+accepted) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// draftState returns the place in m of the block with the state at position n, after a draft of the
+// last forward or in it, or nil if there is none.
+func (m *memory) draftState(n int) *BlockID {
+	k := n - m.draftAt - 1
+	switch {
+	case m.aheadAt == notLaid:
+	case n == m.aheadAt:
+		return &m.ahead
+	case k >= 0 && k < len(m.inDraft):
+		return &m.inDraft[k]
+	}
+	return nil
 }
 
 // RejectDraft tells that tokens of the draft of the last forward were rejected: recurrent stores
@@ -92,12 +130,22 @@ func (c *Cache) RejectDraft(s *Sequence) {
 	}
 }
 
-// dropAhead releases the block for the state after a draft.
+// dropAhead releases the blocks for the states after and in a draft.
 func (c *store) dropAhead(m *memory) {
 	if m.ahead != none {
 		c.drop(m.ahead)
 	}
+	c.dropInDraft(m, 0)
 	m.ahead, m.aheadAt = none, notLaid
+}
+
+// dropInDraft releases the blocks for states in a draft but the first n.
+func (c *store) dropInDraft(m *memory, n int) {
+	for len(m.inDraft) > n {
+		last := len(m.inDraft) - 1
+		c.drop(m.inDraft[last])
+		m.inDraft = m.inDraft[:last]
+	}
 }
 
 // coverState decides where a forward up to position n, and a draft after it, writes states. A
@@ -116,7 +164,8 @@ func (c *Cache) coverState(s *Sequence, i, n, draft int) {
 	st.dropCopies(m)
 	m.upTo = n
 	if draft > 0 {
-		m.aheadAt = n + draft
+		m.draftAt, m.aheadAt = n, n+draft
+		st.dropInDraft(m, draft-1)
 		m.table = append(m.table, m.from, m.ahead, m.state)
 	} else {
 		st.dropAhead(m)
@@ -129,6 +178,8 @@ func (c *Cache) coverState(s *Sequence, i, n, draft int) {
 		}
 		m.table = append(m.table, id)
 	}
+	m.ends = len(m.table)
+	m.table = append(m.table, m.inDraft...)
 }
 
 // keeps reports whether a forward up to position n copies the state before block b: at marks, at
@@ -156,7 +207,7 @@ func (m *memory) copies() []BlockID {
 	if len(m.table) < tableCopies {
 		return nil
 	}
-	return m.table[tableCopies:]
+	return m.table[tableCopies:m.ends]
 }
 
 // landStates records that the forward from position `from` has run: it indexes the copies of blocks
@@ -237,7 +288,7 @@ func (c *store) resumeState(s *Sequence, m *memory, n int) {
 
 // holds returns the blocks of a recurrent store that a sequence holds.
 func (m *memory) holds() (ids []BlockID) {
-	for _, id := range append([]BlockID{m.state, m.ahead}, m.copies()...) {
+	for _, id := range slices.Concat([]BlockID{m.state, m.ahead}, m.inDraft, m.copies()) {
 		if id != none {
 			ids = append(ids, id)
 		}
@@ -248,16 +299,17 @@ func (m *memory) holds() (ids []BlockID) {
 	return ids
 }
 
-// layStates prepares a forward up to position n in recurrent stores for which Cover did not. If n
-// is the end of a draft of the last forward, the state after the draft takes the place of the one
-// before it.
+// layStates prepares a forward up to position n in recurrent stores for which Cover did not. If the
+// last forward has kept the state at n, after a draft or in it, that state takes the place of the
+// one before the draft.
 func (c *Cache) layStates(s *Sequence, n int) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
+		kept := m.draftState(n)
 		switch {
 		case !st.recurrent():
-		case m.upTo == notLaid && m.aheadAt == n:
-			m.state, m.ahead = m.ahead, m.state
+		case m.upTo == notLaid && kept != nil:
+			m.state, *kept = *kept, m.state
 			m.from, m.upTo = m.state, n
 			st.dropAhead(m)
 		case m.upTo < n:

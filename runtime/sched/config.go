@@ -50,6 +50,9 @@ type Config struct {
 	// Allot sets the rows of drafts that share the free rows of a decode batch; by default they
 	// take them in order.
 	Allot func(drafts []Draft, free int)
+	// CopyStates copies recurrent states after each token of a draft, as far as blocks can be
+	// spared. Otherwise accepted tokens of a draft that is rejected in part are computed again.
+	CopyStates bool
 
 	Policy   string        // a name in Policies(); DefaultPolicy
 	MixedCap int           // rows of a decode batch of both classes without predicted times; DefaultMixedCap

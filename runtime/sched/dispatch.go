@@ -297,7 +297,11 @@ func (s *Scheduler) draftable(r *request) int {
 // sequence is left one, so that none is preempted because of a draft; otherwise it ends with the
 // last block of the known positions.
 func (s *Scheduler) reserveDraft(r *request, n int) int {
-	if !s.cache.ReserveDraft(r.seq) {
+	copies := 0
+	if s.cfg.CopyStates {
+		copies = n - 1
+	}
+	if !s.cache.ReserveDraft(r.seq, copies) {
 		return 0
 	}
 	if s.cache.ReserveLeaving(r.seq, r.known+n, len(s.running)-1) {

@@ -63,9 +63,9 @@ func TestDraftRows(t *testing.T) {
 	}
 }
 
-// TestDraftsAtBlockEnds checks which drafts cross the end of a block if few blocks are free: a block
-// is taken if each other sequence is left one, or if an earlier draft has taken it; otherwise the
-// draft ends with the block.
+// TestDraftsAtBlockEnds checks which drafts cross the end of a block if few blocks are free: a
+// block is taken if each other sequence is left one, or if an earlier draft has taken it; otherwise
+// the draft ends with the block.
 func TestDraftsAtBlockEnds(t *testing.T) {
 	const near = kvcache.BlockTokens - 3 // positions known after the prompt and one token
 	for _, c := range []struct {

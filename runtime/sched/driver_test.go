@@ -40,6 +40,7 @@ type driver struct {
 	ranks          *rand.Rand // of which priorities are drawn; nil: all have one
 	drafts         *rand.Rand // of which guesses are made; nil: of none
 	guessed, right int        // rows of guesses, and of right ones
+	parts          int        // right rows of other guesses whose states were copied
 
 	stored  *rand.Rand // of which prompts are stored outside the cache; nil: none
 	loading []load     // in progress
@@ -53,6 +54,7 @@ type client struct {
 	want      int // tokens to sample in all
 	computed  int
 	reached   int // most that was ever computed
+	kept      int // states in the draft of the last forward that were copied
 	arrived   time.Duration
 	progress  time.Duration
 	forwards  int // forwards of any request since arrival
@@ -110,7 +112,11 @@ func (d *driver) land() {
 			drafted := n - pending
 			held = min(d.drafts.IntN(drafted+1), c.want-(len(c.text)-c.prompt)-1)
 			d.guessed, d.right = d.guessed+drafted, d.right+held
-			if n = pending + held; held < drafted && d.states() {
+			switch n = pending + held; {
+			case held == drafted || !d.states():
+			case held <= c.kept:
+				d.parts += held
+			default:
 				n = pending // accepted tokens are computed again
 			}
 		}
@@ -357,6 +363,7 @@ func (d *driver) checkBatch(a *Action) error {
 		if err := d.checkTable(span, text); err != nil {
 			return fmt.Errorf("request %d: %w", id, err)
 		}
+		c.kept = d.keptIn(span)
 		row += span.Rows
 	}
 	if row != len(b.Tokens) || logits != len(b.LogitRows) {

@@ -140,14 +140,14 @@ func (s *Scheduler) accept(r *request, tokens []int32) {
 }
 
 // settle records that the first tokens of the computed part of a draft were accepted. If a
-// recurrent state has passed a rejected token, the accepted ones must be computed again.
+// recurrent state has passed a rejected token and no copy of it was kept, the accepted ones must be
+// computed again.
 func (s *Scheduler) settle(r *request, accepted int) {
 	whole := accepted == r.checked
 	switch {
-	case whole || s.cache.Rewinds():
-		if accepted > 0 {
-			s.computed(r, accepted)
-		}
+	case accepted == 0:
+	case whole || s.cache.KeepsDraft(r.seq, accepted):
+		s.computed(r, accepted)
 	default:
 		r.again = accepted
 	}

@@ -17,6 +17,7 @@ type history struct {
 	ample   bool
 	policy  string
 	drafts  bool // guesses are made at what follows
+	copies  bool // states in drafts are copied
 	windows bool // some layers remember a window only
 	texts   bool // nothing is drawn
 	states  bool // some layers have a state
@@ -145,6 +146,7 @@ func (h *history) equip(d *driver) {
 
 // change applies the history to the configuration.
 func (h *history) change(cfg *Config, rng *rand.Rand) {
+	cfg.CopyStates = h.copies
 	h.predict(cfg, rng)
 	h.read(cfg, rng)
 }

@@ -12,19 +12,20 @@ import (
 // preemptions and drafts must not change.
 func TestRandomHistoriesOfStates(t *testing.T) {
 	var all Stats
-	guessed, right := 0, 0
+	guessed, right, parts := 0, 0, 0
 	for seed := range manyHistories() {
-		d, err := randomHistory(history{seed: seed, states: true, drafts: seed%2 == 1})
+		d, err := randomHistory(history{seed: seed, states: true, drafts: seed%2 == 1, copies: seed%4 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		all.Preemptions += d.stats().Preemptions
 		all.ReusedTokens += d.stats().ReusedTokens
 		all.Stops += d.stats().Stops
-		guessed, right = guessed+d.guessed, right+d.right
+		guessed, right, parts = guessed+d.guessed, right+d.right, parts+d.parts
 	}
-	if right == 0 || right == guessed {
-		t.Errorf("of %d guesses that ran %d were right: the test tests nothing", guessed, right)
+	if right == 0 || right == guessed || parts == 0 {
+		t.Errorf("of %d guesses that ran %d were right, %d by copied states: the test tests nothing", guessed, right,
+			parts)
 	}
 	if all.Preemptions == 0 || all.ReusedTokens == 0 || all.Stops == 0 {
 		t.Errorf("no sequence was preempted, shared blocks or halted: %+v", all)
@@ -46,10 +47,29 @@ func (d *driver) checkState(content [][]int32, table []kvcache.BlockID, span kvc
 	if before := table[2]; before != kvcache.NoState {
 		content[before] = slices.Clone(text[:end-span.Draft])
 	}
-	for k, id := range table[3:] {
+	ends := endsIn(span)
+	for k, id := range table[3 : 3+ends] {
 		if id != kvcache.NoState {
 			content[id] = slices.Clone(text[:(span.Pos/kvcache.BlockTokens+k+1)*kvcache.BlockTokens])
 		}
 	}
+	for k, id := range table[3+ends:] {
+		content[id] = slices.Clone(text[:end-span.Draft+k+1])
+	}
 	return nil
+}
+
+// endsIn returns the number of ends of blocks in the rows of a span before its draft.
+func endsIn(span kvcache.Span) int {
+	return (span.Pos+span.Rows-span.Draft)/kvcache.BlockTokens - span.Pos/kvcache.BlockTokens
+}
+
+// keptIn returns the number of states in the draft of a span that are copied.
+func (d *driver) keptIn(span kvcache.Span) int {
+	for i, table := range span.Tables {
+		if d.cfg.Stores[i].Kind == (kvcache.Recurrent{}) {
+			return len(table) - 3 - endsIn(span)
+		}
+	}
+	return 0
 }

@@ -131,8 +131,8 @@ func TestMeasuredCurves(t *testing.T) {
 	}
 }
 
-// TestFitted checks that times of more rows are not below those of fewer: adjacent times in the wrong
-// order are replaced by their mean, weighted by the numbers of steps.
+// TestFitted checks that times of more rows are not below those of fewer: adjacent times in the
+// wrong order are replaced by their mean, weighted by the numbers of steps.
 func TestFitted(t *testing.T) {
 	s := newStepTimes(oneCurve([]float64{1, 1, 1, 1, 1, 2}))
 	for rows, x := range map[int]struct {

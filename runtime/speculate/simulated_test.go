@@ -66,8 +66,8 @@ func TestControllerFollowsAcceptance(t *testing.T) {
 	}
 }
 
-// TestWrongDraftsInBatches checks that drafts that are never accepted cost at most 2 % in batches of
-// one, four and eight sequences with answers of 32 or 512 tokens.
+// TestWrongDraftsInBatches checks that drafts that are never accepted cost at most 2 % in batches
+// of one, four and eight sequences with answers of 32 or 512 tokens.
 func TestWrongDraftsInBatches(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, each := range []float64{0.005, 0.03, 0.2} {

@@ -148,9 +148,9 @@ func (s *stepTimes) time(rows, context int) float64 {
 	return s.prior[at][i]
 }
 
-// fitted appends the expected times of steps of 1, 2, ... rows. They do not decrease: times of fewer
-// rows above those of more are noise, and are replaced by their mean, weighted by the numbers of
-// measured steps (pool adjacent violators).
+// fitted appends the expected times of steps of 1, 2, ... rows. They do not decrease: times of
+// fewer rows above those of more are noise, and are replaced by their mean, weighted by the numbers
+// of measured steps (pool adjacent violators).
 func (s *stepTimes) fitted(dst []float64, context int) []float64 {
 	list := s.lengths[rangeOf(context)]
 	s.pools = s.pools[:0]

@@ -90,7 +90,7 @@ func (r *Rig) addSpan(b *kvcache.Batch, c *kvcache.Cache, span kvcache.Span) {
 	fits := c.Reserve(seq, span.Pos+span.Rows)
 	if fits {
 		c.Advance(seq, span.Pos) // it would release the block that ReserveDraft takes
-		fits = span.Draft == 0 || c.ReserveDraft(seq)
+		fits = span.Draft == 0 || c.ReserveDraft(seq, 0)
 	}
 	if !fits {
 		panic("rig: a test needs more blocks than the rig has")

@@ -18,7 +18,18 @@ type Options struct {
 	// Curves are the measured times of decode steps by context length, ascending. nil derives them
 	// from the ceilings of the machine.
 	Curves []speculate.Curve
+	// Rollback is how recurrent states return to the last accepted token of a draft.
+	Rollback Rollback
 }
+
+// Rollback is a way to continue with a recurrent state after a draft that was rejected in part.
+type Rollback uint8
+
+const (
+	RollbackByCost Rollback = iota // the way that is predicted to take less time
+	RollbackReplay                 // the accepted tokens are computed again
+	RollbackCopy                   // the state after each drafted token is copied, as far as memory lasts
+)
 
 // Counts are totals of a drafter since the start of the engine.
 type Counts struct {

@@ -32,26 +32,38 @@ func Estimate(m *model.Model, plan *plans.Plan, p *profiles.Profile, rows int) (
 	if err != nil {
 		return nil, err
 	}
-	var ceilings map[string]roofline.Ceiling
-	if p != nil {
-		// An error leaves a nil map: times then follow from the unknown rates.
-		ceilings, _ = roofline.NewMachine(p).CoreCeilings(plan.Decode.PUs, plan.Widest(),
-			plan.Arithmetics())
-	}
+	limits := limitsOf(plan, p)
 	curves := []speculate.Curve{{Positions: short}, {Positions: long}}
 	for k := range curves {
 		for n := 1; n <= rows; n++ {
 			step := cost.Rows{Spans: []cost.Span{{Pos: curves[k].Positions, N: n}}, Heads: n}
 			seconds := 0.0
 			for _, t := range work.Of(step) {
-				limits := roofline.Limits{Peak: unknownPeak, Read: unknownBandwidth}
-				if c, ok := ceilings[t.Compute]; ok && c.Targets[0].Peak > 0 && c.Bandwidth > 0 {
-					limits.Peak, limits.Read = c.Targets[0].Peak, c.Bandwidth
-				}
-				seconds += limits.Seconds(t.Step, near)
+				seconds += limits(t.Compute).Seconds(t.Step, near)
 			}
 			curves[k].Times = append(curves[k].Times, seconds)
 		}
 	}
 	return curves, nil
+}
+
+// Copy returns the time in seconds of copying some bytes in memory.
+func Copy(bytes int64, plan *plans.Plan, p *profiles.Profile) float64 {
+	return limitsOf(plan, p)("f32").Seconds(roofline.Step{Work: roofline.Work{Bytes: 2 * float64(bytes)}}, near)
+}
+
+// limitsOf returns a function that returns the ceilings of a path on the PUs of the plan's decode
+// phase.
+func limitsOf(plan *plans.Plan, p *profiles.Profile) func(path string) roofline.Limits {
+	var ceilings map[string]roofline.Ceiling
+	if p != nil {
+		// An error leaves a nil map: times then follow from the unknown rates.
+		ceilings, _ = roofline.NewMachine(p).CoreCeilings(plan.Decode.PUs, plan.Widest(), plan.Arithmetics())
+	}
+	return func(path string) roofline.Limits {
+		if c, ok := ceilings[path]; ok && c.Targets[0].Peak > 0 && c.Bandwidth > 0 {
+			return roofline.Limits{Peak: c.Targets[0].Peak, Read: c.Bandwidth}
+		}
+		return roofline.Limits{Peak: unknownPeak, Read: unknownBandwidth}
+	}
 }

@@ -86,7 +86,7 @@ type segment struct {
 }
 
 // divide divides the spans of a batch where a copy of their state is kept: at the ends of blocks,
-// and before a draft.
+// and before a draft and in it.
 func divide(dst []segment, spans []kvcache.Span, store int) []segment {
 	dst = dst[:0]
 	for i := range spans {
@@ -99,13 +99,18 @@ func divide(dst []segment, spans []kvcache.Span, store int) []segment {
 			dst = append(dst, p)
 			p.row, p.from = next, p.to
 		}
-		for k, id := range t[3:] {
+		before := end - s.Draft
+		ends := (s.Pos+s.Rows-s.Draft)/kvcache.BlockTokens - s.Pos/kvcache.BlockTokens
+		for k, id := range t[3 : 3+ends] {
 			if id != kvcache.NoState {
 				keep(s.Row+(s.Pos/kvcache.BlockTokens+k+1)*kvcache.BlockTokens-s.Pos, id)
 			}
 		}
 		if t[2] != kvcache.NoState {
-			keep(end-s.Draft, t[2])
+			keep(before, t[2])
+		}
+		for k, id := range t[3+ends:] {
+			keep(before+1+k, id)
 		}
 		if p.n, p.keep, p.more = end-p.row, kvcache.NoState, false; p.n > 0 {
 			dst = append(dst, p)

@@ -14,15 +14,17 @@ import { serve } from "./server.mjs";
 const bin = (name) => process.env.AGENTS_BIN ? join(process.env.AGENTS_BIN, name) : fileURLToPath(new URL(`agents/node_modules/.bin/${name}`, import.meta.url));
 const patience = Number(process.env.AGENT_SECONDS ?? 1800) * 1000;
 
-let server, folder;
+let server, folder, homes;
 before(async () => {
   folder = process.env.AGENT_LOGS || mkdtempSync(join(tmpdir(), "agents-"));
+  homes = mkdtempSync(join(tmpdir(), "agent-homes-"));
   const model = process.env.AGENT_MODEL ? ["--model", process.env.AGENT_MODEL] : [];
   server = await serve("--ctx", "65536", "--parallel", "2", ...model);
 });
 after(async () => {
   await server?.stop();
-  if (process.env.AGENT_LOGS === undefined) rmSync(folder, { recursive: true, force: true });
+  rmSync(homes, { recursive: true, force: true });
+  if (!process.env.AGENT_LOGS) rmSync(folder, { recursive: true, force: true });
   else console.log(`what was asked and answered lies in ${folder}`);
 });
 
@@ -36,7 +38,7 @@ async function run(t, name, args, env) {
   const began = Date.now();
   const say = (text) => console.log(`${name}: ${text}`);
   const via = await proxy(server.url, join(folder, name), say);
-  const home = join(folder, `${name}-home`), work = join(folder, `${name}-work`);
+  const home = join(homes, name), work = join(homes, `${name}-work`);
   mkdirSync(home, { recursive: true });
   mkdirSync(work, { recursive: true });
   writeFileSync(join(work, "hello.txt"), "Hello\n");

@@ -19,7 +19,7 @@ const toolNames = (tools) =>
   (tools ?? []).flatMap((t) => (t.type === "namespace" ? t.tools.map((x) => `${t.name}.${x.name}`) : [t.function?.name ?? t.name]));
 
 // bounded is what is asked of the server in the place of what an agent asked.
-function bounded(path, asked, state, entry) {
+export function bounded(path, asked, state, entry) {
   if (!/\/(chat\/completions|responses)$/.test(path)) return asked;
   const name = (asked.tools ?? []).map((t) => t.function?.name ?? t.name).find((n) => harmless.test(n ?? ""));
   const more = {};

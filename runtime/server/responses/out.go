@@ -69,8 +69,8 @@ func (r *response) object(status string, result *api.Result) object {
 	return o
 }
 
-// usage returns the token counts of a generation. Rejected drafted tokens are not part of the output
-// tokens.
+// usage returns the token counts of a generation. Rejected drafted tokens are not part of the
+// output tokens.
 func usage(r *api.Result) object {
 	details := object{"reasoning_tokens": 0}
 	if r.DraftedTokens > 0 {

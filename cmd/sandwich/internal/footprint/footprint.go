@@ -43,6 +43,7 @@ func Sized(p *plans.Plan, sizes session.Sizes, here bool) ([]Row, error) {
 	need, parallel := kvcache.BlocksFor(sizes.Context), sizes.Parallel
 	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: sched.DecodeRows(parallel, p.BatchMax),
 		Sequences: sched.Residents(parallel), StateBytes: sizes.StateBytes}
+	o.DraftRows = o.LogitRows - 1
 	if here {
 		o.Least = need // serve uses fewer blocks if memory is short
 	}
