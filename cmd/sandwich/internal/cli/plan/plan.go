@@ -10,6 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
@@ -49,7 +50,8 @@ func newPlanVerify() *cobra.Command {
 		Long: `Check whether a plan is sound and fits: its hashes, this host (or the one of --host), and the model of --model.
 
 The output lists each difference from the host that the plan was made on, and the memory that serving takes by node with
-the default --ctx and --parallel of serve. No weights are loaded. If the plan runs on this host, its kernels are built as
+the default --ctx and --parallel of serve. No weights are loaded. If the plan runs on this host,
+	its kernels are built as
 at load time, and the build time is printed.
 
 Exit codes: 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 if the plan is damaged, 4 if it is for another
@@ -59,7 +61,7 @@ host, instruction set or model.`,
 		Args: flags.ExactArgs(1, "a plan"),
 	}
 	c.Flags().StringVar(&host, "host", "", "host.yaml to verify against (default: this machine)")
-	c.Flags().StringVar(&modelArg, "model", "", "GGUF file to verify against (default: no model)")
+	modelref.Flag(c, &modelArg, "model", "", "", "GGUF file or pulled model to verify against (default: no model)")
 	c.Flags().StringVar(&key.Path, "key", "", "PEM file with the public key that must have signed the plan")
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {

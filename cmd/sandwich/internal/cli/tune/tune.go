@@ -21,6 +21,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
+	"sandwich/cmd/sandwich/internal/datafolder"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/bundle"
 	"sandwich/profiles"
@@ -63,7 +64,8 @@ func NewTune() *cobra.Command {
 		Use:   "tune",
 		Short: "Search for the best plan for a model on this machine",
 		Long: `Search for the best plan for a model on this machine: the PUs of each phase, and the kernel, slice and layout for each
-shape, timed on the code that serves. The plan is written to -o, else to the data folder, where serve, generate and bench
+shape, timed on the code that serves. The plan is written to -o, else to the data folder, where serve,
+	generate and bench
 find it. The default plan is measured interleaved with every candidate. It is kept in a phase unless another arm is faster
 by more than the difference between two equal arms. If a plan for the same host and model at -o was measured better, it
 is kept and the new plan is written next to it as PLAN.1; --force replaces it.
@@ -210,7 +212,7 @@ func forgetTrials(c *cobra.Command) error {
 	if others > 1 {
 		return exit.Usage(errors.New("--forget cannot be combined with other flags; give it alone"))
 	}
-	dir, err := machine.DataFolder()
+	dir, err := datafolder.Path()
 	if err != nil {
 		return exit.Usage(err)
 	}
@@ -283,7 +285,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	plan.Threads, plan.TP = f.Session.Threads, f.Session.Ranks
 	plan.ISA, plan.Compute, plan.KV, plan.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
 	o.Run.Journal, o.Run.Resume, o.Run.Build = trials.JournalPath(f.Out), f.resume, build.Commit()
-	if dir, err := machine.DataFolder(); err == nil { // without a data folder nothing is stored
+	if dir, err := datafolder.Path(); err == nil { // without a data folder nothing is stored
 		o.Search.Wisdom = trials.WisdomPath(dir, host, build.ID())
 	}
 	id, dev, err := f.Session.OpenTuneDevice(ctx)
@@ -338,7 +340,7 @@ func modelOrigin(arg string) string {
 // model's name and the digest of its shape, so that different files of one name have separate
 // plans.
 func PlanPath(s *session.Subject) (string, error) {
-	dir, err := machine.DataFolder()
+	dir, err := datafolder.Path()
 	if err != nil {
 		return "", exit.Usage(fmt.Errorf("%w, or give the path of the plan with -o", err))
 	}
