@@ -24,8 +24,7 @@ func newBenchRanking() *cobra.Command {
 		Use:   "ranking",
 		Short: "Time the ranking of all service configurations on machines of growing size",
 		Long: `Rank all service configurations, as tune --simulate does, on machines of growing size that are built like
-` + ranking.GrowthMachine + `. Print the numbers of trees, sections and configurations of each,
-	and the time and memory of the ranking.`,
+` + ranking.GrowthMachine + `. Print the numbers of trees, sections and configurations of each, and the time and memory of the ranking.`,
 		Example: `  sandwich bench ranking
   sandwich bench ranking --pus 48,1024 --model llama-3.1-8b --type q4_K_M --format json`,
 		Args: flags.ExactArgs(0, ""),

@@ -102,8 +102,7 @@ func noticeUnfinished(s *store.Store) error {
 			name = "a file"
 		}
 		show.Notice(fmt.Sprintf("unfinished: %s, %s on the disk; pull it again to continue, or remove it with "+
-			"`sandwich "+
-			"model rm --unfinished`", show.Clip(name, 200), mem.FormatBytes(u.Used)))
+			"`sandwich model rm --unfinished`", show.Clip(name, 200), mem.FormatBytes(u.Used)))
 	}
 	return err
 }

@@ -50,8 +50,7 @@ func newPlanVerify() *cobra.Command {
 		Long: `Check whether a plan is sound and fits: its hashes, this host (or the one of --host), and the model of --model.
 
 The output lists each difference from the host that the plan was made on, and the memory that serving takes by node with
-the default --ctx and --parallel of serve. No weights are loaded. If the plan runs on this host,
-	its kernels are built as
+the default --ctx and --parallel of serve. No weights are loaded. If the plan runs on this host, its kernels are built as
 at load time, and the build time is printed.
 
 Exit codes: 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 if the plan is damaged, 4 if it is for another

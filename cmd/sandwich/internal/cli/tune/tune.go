@@ -64,8 +64,7 @@ func NewTune() *cobra.Command {
 		Use:   "tune",
 		Short: "Search for the best plan for a model on this machine",
 		Long: `Search for the best plan for a model on this machine: the PUs of each phase, and the kernel, slice and layout for each
-shape, timed on the code that serves. The plan is written to -o, else to the data folder, where serve,
-	generate and bench
+shape, timed on the code that serves. The plan is written to -o, else to the data folder, where serve, generate and bench
 find it. The default plan is measured interleaved with every candidate. It is kept in a phase unless another arm is faster
 by more than the difference between two equal arms. If a plan for the same host and model at -o was measured better, it
 is kept and the new plan is written next to it as PLAN.1; --force replaces it.
