@@ -2,8 +2,10 @@ package pull
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"sandwich/cmd/sandwich/internal/models/caches"
 	"sandwich/cmd/sandwich/internal/models/fetch"
@@ -79,4 +81,27 @@ func (p *pull) download(ctx context.Context, f source.File) (store.Staged, error
 		return store.Staged{}, err
 	}
 	return store.Staged{Path: fetch.PartPath(base), File: store.File{Name: f.Name, Size: r.Size, SHA256: r.SHA256}}, nil
+}
+
+// inspect checks the complete files of a model in a folder of links, since parts find each other by
+// their names.
+func (p *pull) inspect(files []store.Staged) (err error) {
+	if p.Inspect == nil {
+		return nil
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(p.bases[files[0].Name]), "inspect-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	for _, f := range files {
+		path, err := filepath.Abs(f.Path)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(dir, f.Name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.Inspect(filepath.Join(dir, files[0].Name))
 }

@@ -163,20 +163,23 @@ func (p *pull) get(ctx context.Context, m *source.Model) (*store.Model, error) {
 			return nil, err
 		}
 	}
-	if p.Inspect != nil && len(files) == 1 { // parts find each other only by their names
-		if err := p.Inspect(files[0].Path); err != nil {
-			return nil, errors.Join(err, fetch.Discard(p.bases[files[0].Name]))
-		}
+	if err := p.inspect(files); err != nil {
+		return nil, errors.Join(err, p.discard())
 	}
 	model := &store.Model{Name: p.Name, Reference: p.ref.Text, Revision: m.Revision, Verified: verified,
 		Pulled: time.Now().UTC().Truncate(time.Second)}
 	if err := p.store.Install(ctx, model, files); err != nil {
 		return nil, err
 	}
+	return model, p.discard()
+}
+
+// discard removes the files of the downloads.
+func (p *pull) discard() (err error) {
 	for _, base := range p.bases {
 		err = errors.Join(err, fetch.Discard(base))
 	}
-	return model, err
+	return err
 }
 
 // installed returns the model if this version of it is installed and intact.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,10 +232,10 @@ func TestTwoPulls(t *testing.T) {
 	data := ggufOf(5000, 'a')
 	w.AddRepository("me/tales", map[string][]byte{"tales.gguf": data})
 	downloads, waits := make(chan struct{}), make(chan struct{})
-	first := true
+	var first atomic.Bool
+	first.Store(true)
 	w.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
-		if strings.HasPrefix(r.URL.Path, "/cdn/") && first {
-			first = false
+		if strings.HasPrefix(r.URL.Path, "/cdn/") && first.Swap(false) {
 			close(downloads)
 			<-waits
 		}
@@ -319,10 +320,10 @@ func TestSlowServer(t *testing.T) {
 	w := newWorld(t)
 	data := ggufOf(5000, 'a')
 	w.AddRepository("me/tales", map[string][]byte{"tales.gguf": data})
-	first := true
+	var first atomic.Bool
+	first.Store(true)
 	w.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
-		if strings.HasPrefix(r.URL.Path, "/cdn/") && first {
-			first = false
+		if strings.HasPrefix(r.URL.Path, "/cdn/") && first.Swap(false) {
 			<-r.Context().Done()
 			return true
 		}
