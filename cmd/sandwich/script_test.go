@@ -52,6 +52,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("CI", ci)
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir)
+			startModelServer(e)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -63,6 +64,7 @@ func TestScripts(t *testing.T) {
 			"variant":  makeVariant,
 			"code":     codeOf,
 			"longest":  longestPrefix,
+			"publish":  serveModel,
 		},
 		RequireExplicitExec: true,
 	})

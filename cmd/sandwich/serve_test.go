@@ -23,6 +23,7 @@ type served struct {
 	cmd    *exec.Cmd
 	url    string
 	curl   string // the line it printed to try
+	stdout syncBuffer // until the announcement
 	stderr syncBuffer
 }
 
@@ -53,7 +54,9 @@ func startServe(t *testing.T, args ...string) *served {
 func launchServer(t *testing.T, cmd *exec.Cmd) *served {
 	t.Helper()
 	s := &served{t: t, cmd: cmd}
-	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+	if s.cmd.Env == nil {
+		s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+	}
 	if s.cmd.Stderr == nil {
 		s.cmd.Stderr = &s.stderr
 	}
@@ -67,6 +70,7 @@ func launchServer(t *testing.T, cmd *exec.Cmd) *served {
 	t.Cleanup(s.kill)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		fmt.Fprintln(&s.stdout, lines.Text())
 		if m := regexp.MustCompile(`on (http://\S+); try:`).FindStringSubmatch(lines.Text()); m != nil {
 			s.url = m[1]
 		}

@@ -9,6 +9,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/model"
 	"sandwich/cmd/sandwich/internal/cli/plan"
+	"sandwich/cmd/sandwich/internal/cli/pull"
 	"sandwich/cmd/sandwich/internal/cli/serve"
 	"sandwich/cmd/sandwich/internal/cli/tune"
 )
@@ -29,5 +30,6 @@ func verbs() []*cobra.Command {
 		model.NewModel(),
 		llm.NewNeighbor(),
 		plan.NewPlan(),
+		pull.NewPull(),
 	}
 }

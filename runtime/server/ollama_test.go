@@ -144,6 +144,15 @@ func TestOllamaRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
+	for _, r := range []string{"POST /api/pull", "POST /api/push", "POST /api/create", "POST /api/copy",
+		"DELETE /api/delete", "HEAD /api/blobs/sha256:00", "POST /api/blobs/sha256:00"} {
+		method, path, _ := strings.Cut(r, " ")
+		w := serve(s, method, path, `{"model":"m"}`)
+		if message, _ := at(parsed(t, w.Body.Bytes()), "error").(string); w.Code != 404 || !strings.Contains(message,
+			"sandwich pull") {
+			t.Errorf("%s: %d %s", r, w.Code, w.Body)
+		}
+	}
 	w := post(t, New(&fake{words: []string{"a"}, endErr: api.ErrClosed}, Options{}), "/api/generate", `{"prompt":"x"}`)
 	if all := objects(t, w); len(all) != 2 || at(all[1], "error") == nil {
 		t.Errorf("%s", w.Body)

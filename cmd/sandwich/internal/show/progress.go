@@ -3,11 +3,14 @@ package show
 import (
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"sandwich/runtime/mem"
 )
 
 // Watched reports whether stderr is a terminal. Progress is shown only there.
@@ -32,6 +35,42 @@ func ByteBar(what string) (update func(done, total int64), done func()) {
 		}, func() {
 			_ = bar.Finish()
 		}
+}
+
+// ByteLines prints a line to stderr for each further tenth of a number of bytes, with the rate
+// since the first call of update, which may be called concurrently.
+func ByteLines(what string) (update func(done, total int64), done func()) {
+	l := &byteLines{what: what, print: Notice, now: time.Now}
+	return l.update, func() {}
+}
+
+// byteLines prints progress as lines.
+type byteLines struct {
+	what    string
+	print   func(line string)
+	now     func() time.Time
+	mu      sync.Mutex
+	began   time.Time
+	first   int64 // bytes at the first update
+	printed int64 // tenths
+}
+
+func (l *byteLines) update(done, total int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if l.began.IsZero() {
+		l.began, l.first = now, done
+	}
+	if total <= 0 || 10*done/total <= l.printed {
+		return
+	}
+	l.printed = 10 * done / total
+	rate := ""
+	if seconds := now.Sub(l.began).Seconds(); seconds > 0 {
+		rate = fmt.Sprintf(", %s/s", mem.FormatBytes(int64(float64(done-l.first)/seconds)))
+	}
+	l.print(fmt.Sprintf("%s: %d %% of %s%s", l.what, 10*l.printed, mem.FormatBytes(total), rate))
 }
 
 // StepBar shows a progress bar of total equal steps on a terminal. step must not be called

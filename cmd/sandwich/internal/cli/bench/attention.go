@@ -13,6 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -59,7 +60,8 @@ query heads that share a KV head.`,
 		Args: flags.ExactArgs(0, ""),
 	}
 	fs := c.Flags()
-	fs.StringVarP(&f.model, "model", "m", "", "take heads from a GGUF file, a config.json or a preset")
+	modelref.Flag(c, &f.model, "model", "m", "", "take heads from a GGUF file, a pulled model, a config.json or a "+
+		"preset")
 	fs.IntSliceVar(&f.dims, "head-dim", []int{64, 128}, "elements of a head")
 	fs.IntSliceVar(&f.groups, "group", []int{1, 2, 4, 8}, "query heads of each KV head")
 	fs.IntVar(&f.kvHeads, "kv-heads", 4, "KV heads")

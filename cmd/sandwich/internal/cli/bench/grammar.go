@@ -15,6 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/profiles"
@@ -54,7 +55,7 @@ a tool call. Without --model the vocabularies are synthetic. "again" is the 99th
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.schema, "schema", "", "file with a JSON Schema")
-	fs.StringVarP(&f.model, "model", "m", "", "GGUF file whose vocabulary to use")
+	modelref.Flag(c, &f.model, "model", "m", "", "GGUF file or pulled model whose vocabulary to use")
 	fs.IntSliceVar(&f.vocab, "vocab", []int{32_000, 150_000}, "sizes of the synthetic vocabularies in tokens")
 	fs.IntVar(&f.answers, "answers", 20, "answers per schema")
 	fs.IntVar(&f.tokens, "tokens", 200, "maximum number of tokens of an answer")

@@ -9,6 +9,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/cli/tune"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/mem"
@@ -29,7 +30,8 @@ func newBenchRanking() *cobra.Command {
 		Args: flags.ExactArgs(0, ""),
 	}
 	fs := c.Flags()
-	model := fs.StringP("model", "m", "llama-3.1-8b", "GGUF file, config.json or preset")
+	var model string
+	modelref.Flag(c, &model, "model", "m", "llama-3.1-8b", "GGUF file, pulled model, config.json or preset")
 	typ := fs.String("type", "f32", "tensor type of the matrices of a preset")
 	sizes := fs.IntSlice("pus", []int{48, 96, 192, 384, 768, 1024}, "machine sizes in PUs, multiples of 48 or 64")
 	fs.StringVar(&simulation.Trace, "trace", replay.Usual, "requests to rank for, as for tune --simulate")
@@ -41,7 +43,7 @@ func newBenchRanking() *cobra.Command {
 		if err := simulation.CheckLoad(); err != nil {
 			return exit.Usage(err)
 		}
-		return rankingReport.After(c, *format)(growth(c.Context(), *model, *typ, &simulation, *sizes))
+		return rankingReport.After(c, *format)(growth(c.Context(), model, *typ, &simulation, *sizes))
 	}
 	return c
 }

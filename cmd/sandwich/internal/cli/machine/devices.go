@@ -10,6 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/datafolder"
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/devrates"
@@ -28,7 +29,8 @@ func newDoctorDevices() *cobra.Command {
 		Short: "List devices such as GPUs: memory, exactness and measured rates",
 		Long: `List the devices that the Vulkan and CUDA drivers of this host offer. Each is opened, its arithmetic is compared with
 Go's bit for bit, and its rates are measured; that takes a few seconds. Rates are stored in the data folder and measured
-again if the driver, the device or this program changes, or with --measure. Drivers run in a child process, so that a crash
+again if the driver, the device or this program changes, or with --measure. Drivers run in a child process,
+	so that a crash
 of a driver does not end this program. --dump-host writes the executable of that process and does nothing else.`,
 		Example: "  sandwich doctor devices\n  sandwich doctor devices --format json\n" +
 			"  sandwich doctor devices --dump-host host.elf && objdump -b binary -m i386:x86-64 -D host.elf",
@@ -81,6 +83,6 @@ func ListDevices(ctx context.Context) []devrates.Device {
 
 // DeviceRates returns the store of device rates of this host and program, in the data folder.
 func DeviceRates() *rates.Store {
-	folder, _ := DataFolder() // empty on error: rates are measured each time
+	folder, _ := datafolder.Path() // empty on error: rates are measured each time
 	return rates.NewStore(folder, build.ID())
 }

@@ -1,10 +1,8 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -80,17 +78,4 @@ func Named(name string) (*profiles.Profile, error) {
 		err = fmt.Errorf("--machine %s: no such file; %w", name, err)
 	}
 	return p, exit.Usage(err)
-}
-
-// DataFolder returns the folder where tune writes plans and the other verbs look for them:
-// $XDG_DATA_HOME/sandwich, else ~/.local/share/sandwich.
-func DataFolder() (string, error) {
-	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "sandwich"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return "", errors.New("there is no data folder; set XDG_DATA_HOME or HOME")
-	}
-	return filepath.Join(home, ".local", "share", "sandwich"), nil
 }

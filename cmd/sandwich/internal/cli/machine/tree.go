@@ -13,6 +13,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
@@ -61,8 +62,8 @@ a remove, decode uses the remaining PUs and prefill uses all.`,
 	fs.StringArrayVar(&f.apply, "apply", nil, "transform to apply, such as group(4,1,3); may be repeated")
 	fs.BoolVar(&f.enumerate, "enumerate", false, "enumerate the trees that transforms reach")
 	fs.BoolVar(&f.sections, "sections", false, "list the cuts into ranks")
-	fs.StringVar(&f.model, "model", "", "with --sections: GGUF file, config.json or preset that the ranks must "+
-		"be able to partition")
+	modelref.Flag(c, &f.model, "model", "", "", "with --sections: GGUF file, pulled model, config.json or preset "+
+		"that the ranks must be able to partition")
 	fs.StringVar(&f.typ, "type", "q8_0", "weight type of a preset, or a mix such as q4_K_M")
 	fs.IntVar(&f.ranks, "ranks", 0, "with --format svg: outline the nodes of this depth as ranks")
 	fs.IntVar(&f.limit, "limit", 0, fmt.Sprintf("number of trees to list, 0 for all; counts are complete "+

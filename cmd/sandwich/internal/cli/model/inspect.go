@@ -11,6 +11,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/heuristic"
@@ -44,19 +45,23 @@ type speedCeiling struct {
 func newModelInspect() *cobra.Command {
 	var source machine.Flags
 	c := &cobra.Command{
-		Use:   "inspect MODEL.gguf",
+		Use:   "inspect MODEL",
 		Short: "Print the contents of a GGUF file and whether sandwich runs it",
-		Long: "Print the contents of a GGUF file and whether sandwich runs it. If so, print the memory that it\n" +
-			"needs and an upper bound of its speed on this machine, or on the machine that the flags name.\n" +
-			"Otherwise print all reasons.",
+		Long: "Print the contents of a GGUF file, or of a pulled model, and whether sandwich runs it. If so, print\n" +
+			"the memory that it needs and an upper bound of its speed on this machine, or on the machine that the\n" +
+			"flags name. Otherwise print all reasons.",
 		Example: "  sandwich model inspect llama.gguf\n  sandwich model inspect llama.gguf --format json\n" +
 			"  sandwich model inspect llama.gguf --profile host.yaml",
-		Args: flags.ExactArgs(1, "a GGUF file"),
+		Args: flags.ExactArgs(1, "a GGUF file or a pulled model"),
 	}
 	source.Add(c)
 	format := flags.Format(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		f, err := gguf.Look(args[0])
+		path, err := modelref.Local(args[0])
+		if err != nil {
+			return err
+		}
+		f, err := gguf.Look(path)
 		if err != nil {
 			return exit.Usage(err)
 		}

@@ -1,4 +1,4 @@
-// Package model has the verbs model inspect and model synth.
+// Package model has the verb model, which lists, inspects and writes models.
 package model
 
 import (
@@ -20,13 +20,15 @@ import (
 func NewModel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "model",
-		Short: "Inspect a GGUF file, or write one with random weights",
-		Example: `  sandwich model inspect llama.gguf
+		Short: "List and remove pulled models, inspect a GGUF file, or write one with random weights",
+		Example: `  sandwich model ls
+  sandwich model rm qwen3-0.6b-Q8_0
+  sandwich model inspect llama.gguf
   sandwich model synth --preset llama-160m --type q8_0 -o llama-160m.gguf`,
 		Args: flags.KnownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newModelInspect(), newModelSynth())
+	c.AddCommand(newModelInspect(), newModelList(), newModelRemove(), newModelShow(), newModelSynth())
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/datafolder"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/selection"
@@ -27,7 +28,7 @@ func (f *Flags) asked() *selection.Options {
 	o.AnyPlacement = f.device != "" || !f.obeysPlacement
 	o.Devices = func() []devrates.Device { return machine.ListDevices(context.Background()) }
 	o.Build = build.ID()
-	o.Folder, _ = machine.DataFolder() // empty on error: plans are neither looked up nor stored
+	o.Folder, _ = datafolder.Path() // empty on error: plans are neither looked up nor stored
 	if !f.FirstPUs {
 		o.Occupancy = puMonitor()
 	}
@@ -49,7 +50,7 @@ func (f *Flags) askedForDevice() *selection.Options {
 // puMonitor returns the monitor of the PUs of this machine. The process has one, which holds its
 // reservations.
 var puMonitor = sync.OnceValue(func() occupancy.Monitor {
-	data, _ := machine.DataFolder()
+	data, _ := datafolder.Path()
 	return occupancy.New(occupancy.Folders(data))
 })
 

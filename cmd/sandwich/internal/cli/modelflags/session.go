@@ -14,6 +14,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -62,7 +63,8 @@ func (f *Flags) AddPlan(c *cobra.Command) {
 // AddModel adds the flags of the model except --plan and --threads.
 func (f *Flags) AddModel(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringVarP(&f.Model, "model", "m", "", "GGUF file (default: the embedded model)")
+	modelref.Flag(c, &f.Model, "model", "m", "", "GGUF file, pulled model or reference, such as hf:OWNER/REPO "+
+		"(default: the embedded model)")
 	fs.IntVar(&f.Ranks, "tp", 0, "tensor-parallel ranks, each with separate PUs and memory (default: as in the "+
 		"plan, else 1)")
 	fs.StringVar(&f.ISA, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the "+

@@ -13,6 +13,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/bundle"
@@ -70,7 +71,8 @@ Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot 
 	fs := c.Flags()
 	fs.StringVar(&f.baseline, "baseline", "", "plan to compare with, such as that of the main branch")
 	fs.StringVar(&f.candidate, "candidate", "", "plan to check")
-	fs.StringVarP(&f.model, "model", "m", "", "GGUF file to measure with (default: the embedded model)")
+	modelref.Flag(c, &f.model, "model", "m", "", "GGUF file or pulled model to measure with (default: the embedded "+
+		"model)")
 	fs.Var(&f.maxRegress, "max-regress", "maximum slowdown of the candidate")
 	fs.Var(&f.ceiling, "ceiling", "spread of equal arms above which a row is unmeasurable")
 	fs.BoolVar(&f.measure, "measure", false, "run both plans interleaved on this host")

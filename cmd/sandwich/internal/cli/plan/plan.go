@@ -10,6 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
@@ -59,7 +60,7 @@ host, instruction set or model.`,
 		Args: flags.ExactArgs(1, "a plan"),
 	}
 	c.Flags().StringVar(&host, "host", "", "host.yaml to verify against (default: this machine)")
-	c.Flags().StringVar(&modelArg, "model", "", "GGUF file to verify against (default: no model)")
+	modelref.Flag(c, &modelArg, "model", "", "", "GGUF file or pulled model to verify against (default: no model)")
 	c.Flags().StringVar(&key.Path, "key", "", "PEM file with the public key that must have signed the plan")
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -21,6 +21,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
+	"sandwich/cmd/sandwich/internal/datafolder"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/bundle"
 	"sandwich/profiles"
@@ -210,7 +211,7 @@ func forgetTrials(c *cobra.Command) error {
 	if others > 1 {
 		return exit.Usage(errors.New("--forget cannot be combined with other flags; give it alone"))
 	}
-	dir, err := machine.DataFolder()
+	dir, err := datafolder.Path()
 	if err != nil {
 		return exit.Usage(err)
 	}
@@ -283,7 +284,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	plan.Threads, plan.TP = f.Session.Threads, f.Session.Ranks
 	plan.ISA, plan.Compute, plan.KV, plan.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
 	o.Run.Journal, o.Run.Resume, o.Run.Build = trials.JournalPath(f.Out), f.resume, build.Commit()
-	if dir, err := machine.DataFolder(); err == nil { // without a data folder nothing is stored
+	if dir, err := datafolder.Path(); err == nil { // without a data folder nothing is stored
 		o.Search.Wisdom = trials.WisdomPath(dir, host, build.ID())
 	}
 	id, dev, err := f.Session.OpenTuneDevice(ctx)
@@ -338,7 +339,7 @@ func modelOrigin(arg string) string {
 // model's name and the digest of its shape, so that different files of one name have separate
 // plans.
 func PlanPath(s *session.Subject) (string, error) {
-	dir, err := machine.DataFolder()
+	dir, err := datafolder.Path()
 	if err != nil {
 		return "", exit.Usage(fmt.Errorf("%w, or give the path of the plan with -o", err))
 	}
