@@ -35,7 +35,8 @@ type logicalDevice struct {
 var deviceFunctions = []string{"vkGetDeviceQueue", "vkCreateCommandPool", "vkCreatePipelineLayout", "vkCreateSemaphore",
 	"vkCreateBuffer", "vkDestroyBuffer", "vkGetBufferMemoryRequirements", "vkAllocateMemory", "vkFreeMemory",
 	"vkBindBufferMemory", "vkGetBufferDeviceAddress", "vkMapMemory", "vkCreateShaderModule", "vkDestroyShaderModule",
-	"vkCreateComputePipelines", "vkCreatePipelineCache", "vkGetPipelineCacheData", "vkDestroyPipelineCache", "vkDestroyPipeline", "vkAllocateCommandBuffers", "vkFreeCommandBuffers",
+	"vkCreateComputePipelines", "vkCreatePipelineCache", "vkGetPipelineCacheData", "vkDestroyPipelineCache",
+	"vkDestroyPipeline", "vkAllocateCommandBuffers", "vkFreeCommandBuffers",
 	"vkBeginCommandBuffer", "vkEndCommandBuffer", "vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch",
 	"vkCmdPipelineBarrier", "vkCmdCopyBuffer", "vkCmdFillBuffer", "vkQueueSubmit", "vkWaitSemaphores"}
 
