@@ -62,7 +62,8 @@ func TestBenchLoadAblation(t *testing.T) {
 		"--speed=0": "--speed 0 is out of range", "--static-speed=-1": "--static-speed -1 is out of range",
 		"--compile=11s": "--compile 11s is out of range", "--runs=0": "--runs 0 is out of range",
 	} {
-		if _, failure, code := execute(t, loadArgs("ablation", flag)...); code != 2 || !strings.Contains(failure, text) {
+		_, failure, code := execute(t, loadArgs("ablation", flag)...)
+		if code != 2 || !strings.Contains(failure, text) {
 			t.Errorf("%s: exit code %d, %s", flag, code, failure)
 		}
 	}

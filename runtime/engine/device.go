@@ -60,6 +60,9 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 		}
 		return &e.cores
 	}
+	if slices.Contains(o.Phases, phase.Prefill) {
+		on.Prepare(e.runner.Plan.Chunk, false)
+	}
 	divides := o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill})
 	e.lanes.enabled = divides && e.runner.ReserveMore() == nil
 	return &e.lanes

@@ -87,7 +87,8 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
-		TPOT: o.TPOT, NoPreemption: o.NoPreemption, NoPiggyback: o.NoPiggyback, Forecast: func(rows, positions int) time.Duration {
+		TPOT: o.TPOT, NoPreemption: o.NoPreemption, NoPiggyback: o.NoPiggyback,
+		Forecast: func(rows, positions int) time.Duration {
 			return costs.Forward(phase.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
 		}}
 	if r.Model.Pooled() {
@@ -109,7 +110,8 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		buffer: sampling.NewBuffer(r.Assembly().Workers.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(), drafting: drafts,
-		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator, traffic: monitor, contend: monitor.Contend,
+		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator,
+		traffic: monitor, contend: monitor.Contend,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.openPrefixes(&o)

@@ -154,9 +154,11 @@ type Engine struct {
 	begin    time.Time
 	once     sync.Once // of Close
 
-	accelerates DeviceOptions                         // of onDevice
-	traffic     *traffic.Monitor                      // of memory that the device and the cores share; nil: they share none
-	contend     func(cores, device traffic.Work) bool // of traffic; replaced by tests
+	accelerates DeviceOptions // of onDevice
+	// traffic measures the memory that the device and the cores share; nil: they share none. contend
+	// is its method, which tests replace.
+	traffic *traffic.Monitor
+	contend func(cores, device traffic.Work) bool
 }
 
 // job is a request that has not ended.

@@ -1,11 +1,13 @@
 package vulkan
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/spirv"
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/codecache"
 	"sandwich/runtime/device/hostcall"
 )
 
@@ -33,12 +35,24 @@ func (d *logicalDevice) Compile(k *devgen.Kernel) (device.Program, error) {
 		return nil, fmt.Errorf("%w: %w", device.ErrRefused, err)
 	}
 	p := &program{device: d, kernel: k}
-	err = d.With(d.Builder, func(f *hostcall.Frame) error { return p.create(f, words) })
+	var key codecache.Key
+	var stored, made []byte
+	if d.codes != nil {
+		key = d.keyOf(words)
+		stored = d.codes.Take(key)
+	}
+	err = d.With(d.Builder, func(f *hostcall.Frame) (err error) {
+		made, err = p.create(f, words, stored)
+		return err
+	})
 	if _, ok := err.(result); ok {
 		err = fmt.Errorf("%w: kernel %s: %w", device.ErrRefused, k.Name, err)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if d.codes != nil {
+		d.codes.Put(key, made)
 	}
 	return p, nil
 }
@@ -57,24 +71,90 @@ func (d *logicalDevice) fits(k *devgen.Kernel) error {
 	return nil
 }
 
-func (p *program) create(f *hostcall.Frame, words []uint32) error {
+// create creates the pipeline with code that was stored, if any, and returns the code to store.
+func (p *program) create(f *hostcall.Frame, words []uint32, stored []byte) (made []byte, err error) {
 	d, fs := p.device, p.device.functions
 	f.Limit *= 10 // large kernels take seconds
 	out := f.Alloc(8)
 	shader := f.Struct(16, uint64(0), 0, uint64(4*len(words)), f.Words(words))
 	if err := fs.call(f, "vkCreateShaderModule", d.handle, shader.Addr(), 0, out.Addr()); err != nil {
-		return err
+		return nil, err
 	}
 	module := out.U64(0)
-	info := f.Struct(29, uint64(0), 0,
-		uint64(18), uint64(0), 0, stageCompute, module, f.String("main"), uint64(0), // the stage, in place
-		d.layout, uint64(0), 0)
-	err := fs.call(f, "vkCreateComputePipelines", d.handle, 0, 1, info.Addr(), 0, out.Addr())
-	p.pipeline = out.U64(0)
-	if voidErr := fs.void(f, "vkDestroyShaderModule", d.handle, module, 0); voidErr != nil {
-		return voidErr
+	cache, err := d.newCache(f, stored)
+	if err == nil {
+		info := f.Struct(29, uint64(0), 0,
+			uint64(18), uint64(0), 0, stageCompute, module, f.String("main"), uint64(0), // the stage, in place
+			d.layout, uint64(0), 0)
+		err = fs.call(f, "vkCreateComputePipelines", d.handle, cache, 1, info.Addr(), 0, out.Addr())
+		p.pipeline = out.U64(0)
 	}
-	return err
+	if cache != 0 && err == nil {
+		made, err = d.codeOf(f, cache)
+	}
+	if cache != 0 {
+		if err := fs.void(f, "vkDestroyPipelineCache", d.handle, cache, 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := fs.void(f, "vkDestroyShaderModule", d.handle, module, 0); err != nil {
+		return nil, err
+	}
+	return made, err
+}
+
+// keyOf returns the key of the code of a module.
+func (d *logicalDevice) keyOf(words []uint32) codecache.Key {
+	code := make([]byte, 0, 4*len(words))
+	for _, w := range words {
+		code = binary.LittleEndian.AppendUint32(code, w)
+	}
+	p := d.physical
+	return codecache.KeyOf([]byte("vulkan"), []byte(p.name), p.cacheID,
+		binary.LittleEndian.AppendUint32(nil, p.driver), code)
+}
+
+// newCache creates a pipeline cache with code that was stored, which the driver may ignore. It
+// returns 0 if no code is kept.
+func (d *logicalDevice) newCache(f *hostcall.Frame, stored []byte) (uint64, error) {
+	if d.codes == nil {
+		return 0, nil
+	}
+	out, data := f.Alloc(8), uint64(0)
+	if len(stored) > 0 {
+		data = f.Bytes(stored).Addr()
+	}
+	info := f.Struct(17, uint64(0), 0, uint64(len(stored)), data)
+	err := d.functions.call(f, "vkCreatePipelineCache", d.handle, info.Addr(), 0, out.Addr())
+	if _, refused := err.(result); refused {
+		return 0, nil // the kernel is compiled without a cache
+	}
+	return out.U64(0), err
+}
+
+// codeOf returns the code in a pipeline cache, nil if it is too large to keep.
+func (d *logicalDevice) codeOf(f *hostcall.Frame, cache uint64) ([]byte, error) {
+	size := f.Alloc(8)
+	get := func(data uint64) error {
+		err := d.functions.call(f, "vkGetPipelineCacheData", d.handle, cache, size.Addr(), data)
+		if _, refused := err.(result); refused {
+			size.PutU64(0, 0)
+			return nil // the kernel can be used, and is compiled again by the next process
+		}
+		return err
+	}
+	if err := get(0); err != nil {
+		return nil, err
+	}
+	n := size.U64(0)
+	if n == 0 || n > codecache.MostCode {
+		return nil, nil
+	}
+	data := f.Alloc(int(n))
+	if err := get(data.Addr()); err != nil {
+		return nil, err
+	}
+	return data.Copy(int(min(n, size.U64(0)))), nil
 }
 
 // Free releases the pipeline.

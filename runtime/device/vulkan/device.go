@@ -9,6 +9,7 @@ import (
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/spirv"
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/codecache"
 	"sandwich/runtime/device/hostcall"
 )
 
@@ -22,6 +23,8 @@ type logicalDevice struct {
 	layout   uint64 // of pipelines: push constants
 	timeline uint64 // semaphore whose value is the last complete ticket
 
+	codes *codecache.Store // compiled kernels on disk; nil: none
+
 	spirv           spirv.Options
 	exact, repaired device.Exactness
 
@@ -32,7 +35,8 @@ type logicalDevice struct {
 var deviceFunctions = []string{"vkGetDeviceQueue", "vkCreateCommandPool", "vkCreatePipelineLayout", "vkCreateSemaphore",
 	"vkCreateBuffer", "vkDestroyBuffer", "vkGetBufferMemoryRequirements", "vkAllocateMemory", "vkFreeMemory",
 	"vkBindBufferMemory", "vkGetBufferDeviceAddress", "vkMapMemory", "vkCreateShaderModule", "vkDestroyShaderModule",
-	"vkCreateComputePipelines", "vkDestroyPipeline", "vkAllocateCommandBuffers", "vkFreeCommandBuffers",
+	"vkCreateComputePipelines", "vkCreatePipelineCache", "vkGetPipelineCacheData", "vkDestroyPipelineCache",
+	"vkDestroyPipeline", "vkAllocateCommandBuffers", "vkFreeCommandBuffers",
 	"vkBeginCommandBuffer", "vkEndCommandBuffer", "vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch",
 	"vkCmdPipelineBarrier", "vkCmdCopyBuffer", "vkCmdFillBuffer", "vkQueueSubmit", "vkWaitSemaphores"}
 

@@ -4,11 +4,13 @@
 package vulkan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/codecache"
 	"sandwich/runtime/device/internal/remote"
 )
 
@@ -16,8 +18,9 @@ func init() { device.Register("vulkan", driver{}) }
 
 type driver struct {
 	options       remote.Options
-	withoutImport bool // treat devices as if they could not import memory of the host
-	withoutExport bool // treat devices as if they could not export their memory
+	withoutImport bool             // treat devices as if they could not import memory of the host
+	codes         *codecache.Store // of tests; nil: that of codecache.Use
+	withoutExport bool             // treat devices as if they could not export their memory
 }
 
 // List describes the physical devices. Each call starts a child process and ends it.
@@ -52,6 +55,7 @@ func (dr driver) Open(ctx context.Context, index int) (device.Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
+	d.codes = cmp.Or(dr.codes, codecache.Current())
 	if err := d.testArithmetic(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -16,6 +16,7 @@ type physical struct {
 	address        string // on the PCI bus; "" if the driver does not report it
 	api, driver    uint32
 	kind           uint32
+	cacheID        []byte // identifies the code that the driver makes
 	maxInvocations uint32 // of a workgroup
 	maxShared      uint32 // bytes of a workgroup
 	keepsSubnormal bool   // subnormal float32 can be kept
@@ -55,6 +56,7 @@ const (
 	atDriver         = 20
 	atKind           = 32
 	atName           = 36
+	atCacheID        = 16 + 276
 	atLimits         = 16 + 296
 	atMaxShared      = atLimits + 216
 	atMaxInvocations = atLimits + 232
@@ -103,6 +105,7 @@ func (p *physical) read(f *hostcall.Frame, fs functions) error {
 	}
 	p.api, p.driver, p.kind = properties.U32(atAPI), properties.U32(atDriver), properties.U32(atKind)
 	p.name = properties.CString(atName, 256)
+	p.cacheID = properties.Copy(atLimits)[atCacheID : atCacheID+16]
 	p.maxInvocations, p.maxShared = properties.U32(atMaxInvocations), properties.U32(atMaxShared)
 	p.keepsSubnormal = controls.U32(atDenormPreserve32) != 0
 	return errors.Join(p.readMemory(f, fs), p.readFamilies(f, fs), p.readExtensions(f, fs), p.readAddress(f, fs),

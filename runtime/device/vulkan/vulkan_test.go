@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/devgen/spirv"
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/codecache"
 	"sandwich/runtime/device/devicetest"
 	"sandwich/runtime/device/hostcall"
 	"sandwich/runtime/device/internal/remote"
@@ -222,4 +225,59 @@ func descriptors(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(fds)
+}
+
+// TestCodes checks that compiled kernels are stored, that a device which finds them, or finds code
+// that is not its own, gives the same results, and that a driver that crashes on code does not meet
+// it again.
+func TestCodes(t *testing.T) {
+	open(t, remote.Options{}) // skips
+	dir := t.TempDir()
+	files := func() []string {
+		list, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	b := devgen.NewBuilder("count", 64)
+	b.Store(b.Binding("to", devgen.Write), b.Builtin(devgen.LocalIndex), b.Builtin(devgen.LocalIndex))
+	k, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := 0
+	for _, run := range []string{"empty", "stored", "foreign"} {
+		store, err := codecache.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := driver{codes: store}.Open(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := opened.(*logicalDevice)
+		words, err := spirv.Emit(k, d.spirv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run == "foreign" {
+			store.Put(d.keyOf(words), []byte("no code of a driver, which must ignore it"))
+		}
+		if err := device.Verify(t.Context(), d, k, [3]int{1, 1, 1}, [][]byte{make([]byte, 256)}, nil); err != nil {
+			t.Errorf("%s: %v", run, err)
+		}
+		if code := store.Take(d.keyOf(words)); len(code) == 0 {
+			t.Errorf("%s: the code of a kernel is not stored", run)
+		} else {
+			store.Put(d.keyOf(words), code)
+		}
+		if n := len(files()); n == 0 || run == "stored" && n != before {
+			t.Errorf("%s: %d files, before %d", run, n, before)
+		}
+		before = len(files())
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

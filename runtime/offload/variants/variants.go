@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Device device.Device
 	Most   int // variants that exist or wait; further ones are not compiled; 128
+	Queue  int // variants that wait; the oldest ones that are not urgent are dropped; 32
 	Idle   int // calls of Prepare after which a variant that was not used in between expires; 64
 	// Ended is called from the goroutine that compiles when a variant is ready, or with the reason
 	// why it cannot be used. It may be nil.
@@ -46,7 +47,8 @@ type Cache[K comparable] struct {
 
 	mu      sync.Mutex // guards the fields up to the next blank line
 	entries map[K]*entry
-	waiting []Job[K]
+	waiting []Job[K]         // the urgent ones first, those of each kind by call, the newest first
+	urgent  int              // of waiting
 	dead    []device.Program // to be freed
 	calls   int              // of Prepare
 	crowded bool             // a variant was dropped since the last Sweep
@@ -69,14 +71,17 @@ func New[K comparable](o Options) *Cache[K] {
 	if o.Most <= 0 {
 		o.Most = 128
 	}
+	if o.Queue <= 0 {
+		o.Queue = 32
+	}
 	if o.Idle <= 0 {
 		o.Idle = 64
 	}
 	return &Cache[K]{options: o, entries: map[K]*entry{}}
 }
 
-// Prepare queues variants that do not exist yet. Urgent ones are compiled before those that wait.
-// It does not block.
+// Prepare queues variants that do not exist yet. Urgent ones are compiled before the others, and
+// those of later calls before earlier ones, whose callers may run already. It does not block.
 func (c *Cache[K]) Prepare(urgent bool, jobs ...Job[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +89,7 @@ func (c *Cache[K]) Prepare(urgent bool, jobs ...Job[K]) {
 		return
 	}
 	c.calls++
-	at := len(c.waiting)
+	at := c.urgent
 	if urgent {
 		at = 0
 	}
@@ -101,6 +106,15 @@ func (c *Cache[K]) Prepare(urgent bool, jobs ...Job[K]) {
 		c.entries[j.Key] = &entry{used: c.calls}
 		c.waiting = slices.Insert(c.waiting, at, j)
 		at++
+		if urgent {
+			c.urgent++
+		}
+	}
+	for ; len(c.waiting) > c.options.Queue; c.stats.Dropped++ {
+		last := len(c.waiting) - 1
+		delete(c.entries, c.waiting[last].Key)
+		c.waiting = c.waiting[:last]
+		c.urgent = min(c.urgent, last)
 	}
 	c.start()
 }
@@ -171,7 +185,7 @@ func (c *Cache[K]) run() {
 		if len(dead) == 0 {
 			job = &Job[K]{}
 			*job = c.waiting[0]
-			c.waiting = c.waiting[1:]
+			c.waiting, c.urgent = c.waiting[1:], max(0, c.urgent-1)
 		}
 		c.mu.Unlock()
 		for _, p := range dead {

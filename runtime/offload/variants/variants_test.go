@@ -107,6 +107,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestQueue checks that the newest variants that wait are compiled first, the oldest ones that are
+// not urgent are dropped, and a dropped one can be queued again.
+func TestQueue(t *testing.T) {
+	r := open(t, Options{Queue: 3})
+	r.Prepare(false, job(0))
+	first := <-r.began
+	r.Prepare(false, job(1), job(2))
+	r.Prepare(true, job(3))
+	r.Prepare(false, job(4))
+	r.Prepare(false, job(2))
+	r.goOn <- struct{}{}
+	<-r.ended
+	if names := append([]string{first}, r.pass(3)...); !slices.Equal(names, []string{"k0", "k3", "k2", "k4"}) {
+		t.Errorf("compiled %v", names)
+	}
+	if s := r.Stats(); s != (Stats{Compiled: 4, Dropped: 2}) {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestExpiry checks that variants that are not used are freed by Sweep, sooner when there is no
 // room, and that those in use remain.
 func TestExpiry(t *testing.T) {

@@ -26,8 +26,8 @@ type Lanes struct {
 	Launch    time.Duration // of a submission
 	Copy      float64       // bytes/s between device and cores; 0: infinite
 	Runs      int           // of each arrangement
-	// Open returns an engine whose forwards run as the options say, and what closes it. change, which
-	// may be nil, changes how requests share the engine.
+	// Open returns an engine whose forwards run as the options say, and what closes it. change,
+	// which may be nil, changes how requests share the engine.
 	Open func(on engine.DeviceOptions, change func(*engine.Service)) (*Engine, func(), error)
 	Note func(text string)
 }

@@ -3,7 +3,10 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,11 +18,30 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/codecache"
 	_ "sandwich/runtime/device/cuda"
 	"sandwich/runtime/device/rates"
 	devices "sandwich/runtime/device/report"
 	_ "sandwich/runtime/device/vulkan"
 )
+
+// UseCompiledKernels lets drivers keep the kernels that they compile in the cache folder,
+// $XDG_CACHE_HOME/sandwich/kernels, else ~/.cache/sandwich/kernels.
+func UseCompiledKernels() {
+	if codecache.Current() != nil {
+		return
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return // kernels are compiled again by each process
+	}
+	store, err := codecache.Open(filepath.Join(dir, "sandwich", "kernels"))
+	if err != nil {
+		show.Notice(fmt.Sprintf("compiled kernels are not stored: %v", err))
+		return
+	}
+	codecache.Use(store)
+}
 
 func newDoctorDevices() *cobra.Command {
 	var host string
@@ -40,6 +62,7 @@ of a driver does not end this program. --dump-host writes the executable of that
 	c.Flags().StringVar(&host, "dump-host", "", "write the executable of the driver process to this file")
 	c.Flags().BoolVar(&again, "measure", false, "measure the rates again")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		UseCompiledKernels()
 		if c.Flags().Changed("dump-host") {
 			if host == "" {
 				return exit.Usage(errors.New("--dump-host needs the name of a file"))

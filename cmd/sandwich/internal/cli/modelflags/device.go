@@ -101,6 +101,7 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 		return nil
 	}
 	f.Loading.At("opening the device", 0)
+	machine.UseCompiledKernels()
 	dev, err := device.Open(ctx, id)
 	switch {
 	case err == nil:
@@ -137,6 +138,7 @@ func inexact(d device.Device) bool { return d.Info().Exact != device.AllExact }
 // findDevice opens the device that the flag names, or the first one that can be opened. It returns
 // nil if auto finds none.
 func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
+	machine.UseCompiledKernels()
 	if f.device != anyDevice {
 		dev, err := device.Open(ctx, f.device)
 		if err != nil {

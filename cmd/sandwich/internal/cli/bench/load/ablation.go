@@ -93,16 +93,16 @@ var ablationReport = show.Report[load.AblationRow]{
 	Title: func(r *load.AblationRow) string {
 		return fmt.Sprintf("%s on %s, with a simulated device; times in milliseconds:", r.Model, r.CPU)
 	},
-	Columns: []string{"switched off", "reactive TTFT P50", "P95", "TPOT mean", "proactive tokens/s", "requests", "halts",
-		"quanta", "divided", "static launches"},
+	Columns: []string{"switched off", "reactive TTFT P50", "P95", "TPOT mean", "proactive tokens/s", "requests",
+		"halts", "quanta", "divided", "static launches"},
 	Numbers: []int{1, 2, 3, 4, 5, 6, 7, 8, 9},
 	Cells: func(r *load.AblationRow) []string {
 		return []string{cmp.Or(r.Without, "nothing"), millisOf(r.P50), millisOf(r.P95), millisOf(r.TPOT),
 			fmt.Sprintf("%.0f", r.Proactive), strconv.Itoa(r.Reactive), strconv.FormatInt(r.Halts, 10),
 			strconv.FormatInt(r.Quanta, 10), strconv.FormatInt(r.Divided, 10), strconv.FormatInt(r.Static, 10)}
 	},
-	Header: "switched off,\"reactive TTFT P50, s\",P95,\"reactive TPOT mean, s\",proactive tokens/s,reactive requests," +
-		"halts,quanta,divided prefills,static launches",
+	Header: "switched off,\"reactive TTFT P50, s\",P95,\"reactive TPOT mean, s\",proactive tokens/s," +
+		"reactive requests,halts,quanta,divided prefills,static launches",
 	Line: func(r *load.AblationRow) string {
 		return fmt.Sprintf("%s,%.4g,%.4g,%.4g,%.5g,%d,%d,%d,%d,%d", cmp.Or(r.Without, "nothing"), r.P50, r.P95, r.TPOT,
 			r.Proactive, r.Reactive, r.Halts, r.Quanta, r.Divided, r.Static)
