@@ -111,7 +111,8 @@ func (b *builder) flow() {
 	if w, ok := written[model.BufLogits]; ok && b.Heads > 0 {
 		k := b.kernelAt(b.group[w])
 		n := b.bytes(model.BufLogits)
-		b.edge(Edge{From: b.graph.Label(k), To: sampling, Carries: bufNames[model.BufLogits], Bytes: n}, k.Bound, Cores, n)
+		b.edge(Edge{From: b.graph.Label(k), To: sampling, Carries: bufNames[model.BufLogits], Bytes: n}, k.Bound,
+			Cores, n)
 	}
 }
 

@@ -1,6 +1,7 @@
-// Package execgraph describes a forward as a heterogeneous execution graph (Agent.xpu, section 4.2):
-// kernels with a variant for each target, and edges with the data that they pass on. Times are those
-// of the forecasts from which a placement is chosen; the package has no cost model of its own.
+// Package execgraph describes a forward as a heterogeneous execution graph (Agent.xpu, section
+// 4.2): kernels with a variant for each target, and edges with the data that they pass on. Times
+// are those of the forecasts from which a placement is chosen; the package has no cost model of its
+// own.
 package execgraph
 
 import (
@@ -64,7 +65,8 @@ type Edge struct {
 	Count   int     `json:"count"` // number of such edges in a forward
 	Moves   bool    `json:"moves"` // between the memory of two targets
 	Seconds float64 `json:"seconds,omitempty"`
-	// Overlapped says that the data moves while the forward runs, so that its time does not count.
+	// Overlapped says that the data moves before a later forward reads it and not in this one, so
+	// that its time does not count.
 	Overlapped bool `json:"overlapped,omitempty"`
 }
 
@@ -212,7 +214,8 @@ func (t *Target) variant(ops []int) Variant {
 	return v
 }
 
-// Label returns the name of a kernel in edges. Its layers are part of it only if another kernel has its name.
+// Label returns the name of a kernel in edges. Its layers are part of it only if another kernel has
+// its name.
 func (g *Graph) Label(k *Kernel) string {
 	for i := range g.Kernels {
 		if o := &g.Kernels[i]; o.Name == k.Name && o.Layers != k.Layers {

@@ -65,8 +65,8 @@ func newSubject(t *testing.T, family string) *subject {
 	for _, ph := range []*plans.Phase{&p.Prefill, &p.Decode} {
 		ph.PUs = topotree.CPURange(0, 3)
 		for _, k := range shape.Unique() {
-			ph.Tables = append(ph.Tables, plans.Table{WeightKey: k, Rules: []plans.Rule{{MLo: 1, Schedule: plans.Schedule{
-				Kernel: spec, BM: 1, BN: 16}}}})
+			rule := plans.Rule{MLo: 1, Schedule: plans.Schedule{Kernel: spec, BM: 1, BN: 16}}
+			ph.Tables = append(ph.Tables, plans.Table{WeightKey: k, Rules: []plans.Rule{rule}})
 		}
 	}
 	for _, k := range shape.Unique() {
@@ -165,8 +165,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestExperts checks that the cores run experts if a device runs the rest, and that activations pass
-// to them and back in each layer.
+// TestExperts checks that the cores run experts if a device runs the rest, and that activations
+// pass to them and back in each layer.
 func TestExperts(t *testing.T) {
 	g := newSubject(t, "qwen3moe").graph(t, phase.Decode, "sim:0", Cores)
 	var to, back bool
@@ -179,8 +179,8 @@ func TestExperts(t *testing.T) {
 	}
 }
 
-// TestVariants checks the rows of variants: devices have programs for fixed rows only of products of
-// long prompts.
+// TestVariants checks the rows of variants: devices have programs for fixed rows only of products
+// of long prompts.
 func TestVariants(t *testing.T) {
 	s := newSubject(t, "llama")
 	rows := func(g *Graph) (out []string) {

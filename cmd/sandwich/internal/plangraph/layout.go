@@ -6,9 +6,10 @@ import (
 	"sandwich/runtime/offload/execgraph"
 )
 
-// Sizes of the picture. The cores are on the left, the device on the right, the caches between them.
+// Sizes of the picture. The cores are on the left, the device on the right, the caches between
+// them.
 const (
-	outer       = 150.0 // space for edges that pass over kernels
+	outer       = 210.0 // space for edges that pass over kernels
 	boxWidth    = 210.0
 	boxHeight   = 56.0
 	middle      = 300.0
@@ -26,6 +27,7 @@ type box struct {
 	point             // upper left corner
 	width, height     float64
 	row, side         int  // side: 0 cores, 1 device, -1 between them
+	order             int  // of a cache among the caches
 	other             bool // a variant that is not used
 	lines             []string
 	fill, description string
@@ -94,8 +96,11 @@ func (p *panel) kernel(row int, y float64) {
 		b := &box{point: at(side, row, y), width: boxWidth, height: boxHeight, row: row, side: side,
 			other: v.Target != k.Bound, fill: fills[side], description: strings.Join(k.Ops, " ")}
 		name := k.Name
-		if k.Layers != "" {
+		switch {
+		case k.Count > 1:
 			name += ", layers " + k.Layers
+		case k.Layers != "":
+			name += ", layer " + k.Layers
 		}
 		b.lines = []string{clip(name), seconds(v, 1) + ", " + bytes(v.Bytes, v.Unknown), "rows: " + v.Rows}
 		if !b.other {
@@ -120,14 +125,15 @@ func (p *panel) rest(y float64) {
 			if p.ends[name] != nil {
 				continue
 			}
-			b := &box{width: cacheWidth, height: boxHeight - 12, row: len(p.graph.Kernels), side: -1, lines: []string{name}}
+			b := &box{width: cacheWidth, height: boxHeight - 12, row: len(p.graph.Kernels), side: -1}
+			b.lines = []string{name}
 			switch target, isCache := strings.CutPrefix(name, cachePrefix); {
 			case isCache:
 				b.fill, b.lines = cacheFill, []string{"KV cache", clip(target)}
 				b.point = at(0, row+caches, y)
 				b.x += boxWidth + (middle-cacheWidth)/2
 				b.y -= rowDistance / 2
-				b.row = row + caches
+				b.row, b.order = row+caches, caches
 				caches++
 			case name == sampling:
 				b.fill, b.side = samplingFill, 0

@@ -70,15 +70,12 @@ func (d *drawing) text(p point, anchor string, size int, bold bool, text string)
 		escape(text))
 }
 
-// panel draws one graph: boxes, then edges with their labels above them.
+// panel draws one graph: edges, then boxes and labels above them.
 func (d *drawing) panel(p *panel, y float64) {
 	d.text(point{10, y + 18}, "start", 12, true, title(p.graph))
 	d.text(point{outer + boxWidth/2, y + 44}, "middle", 11, true, execgraph.Cores)
 	if p.device != "" {
 		d.text(point{outer + boxWidth + middle + boxWidth/2, y + 44}, "middle", 11, true, p.device)
-	}
-	for _, b := range p.boxes {
-		d.box(b)
 	}
 	var labels []label
 	passing := [2]int{}
@@ -89,6 +86,9 @@ func (d *drawing) panel(p *panel, y float64) {
 			continue
 		}
 		labels = append(labels, d.edge(e, from, to, &passing))
+	}
+	for _, b := range p.boxes {
+		d.box(b)
 	}
 	for _, l := range labels {
 		d.label(l)
@@ -122,9 +122,18 @@ type label struct {
 
 func (d *drawing) label(l label) {
 	for i, line := range l.lines {
-		// The white outline keeps the text legible above lines.
-		d.printf(`<text x="%.1f" y="%.1f" text-anchor="%s" font-size="9" fill="%s" stroke="#ffffff" stroke-width="3" `+
-			`paint-order="stroke">%s</text>`, l.x, l.y+11*float64(i), l.anchor, l.color, escape(line))
+		y := l.y + 11*float64(i)
+		width := 5.1 * float64(len([]rune(line)))
+		left := l.x
+		switch l.anchor {
+		case "middle":
+			left -= width / 2
+		case "end":
+			left -= width
+		}
+		d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="11" fill="#ffffff" fill-opacity="0.85"/>`, left, y-8.5, width)
+		d.printf(`<text x="%.1f" y="%.1f" text-anchor="%s" font-size="9" fill="%s">%s</text>`, l.x, y, l.anchor, l.color,
+			escape(line))
 	}
 }
 
@@ -139,6 +148,9 @@ func (d *drawing) edge(e *execgraph.Edge, from, to *box, passing *[2]int) label 
 		dash = ` stroke-dasharray="5 3"`
 	}
 	l := label{color: "#444444", anchor: "start", lines: []string{clip(e.Carries), bytes(e.Bytes, false)}}
+	if from.side < 0 || to.side < 0 {
+		l.lines = []string{"K, V " + bytes(e.Bytes, false)}
+	}
 	if e.Moves {
 		l.color = moved
 	}
@@ -157,23 +169,30 @@ func (d *drawing) edge(e *execgraph.Edge, from, to *box, passing *[2]int) label 
 	return l
 }
 
-// straight connects boxes of different sides by the sides that face each other.
+// straight connects boxes of different sides by the sides that face each other. The label is next
+// to the kernel, so that those of edges to one cache do not cover each other.
 func straight(from, to *box, l *label) string {
 	a, b := from.right(), to.left()
 	if from.x > to.x {
 		a, b = from.left(), to.right()
 	}
-	l.point, l.anchor = point{(a.x + b.x) / 2, (a.y+b.y)/2 - 4}, "middle"
-	if math.Abs(a.y-b.y) > rowDistance {
-		l.point = point{a.x + (b.x-a.x)/4, a.y + (b.y-a.y)/4}
+	at := 0.5
+	switch {
+	case to.side < 0: // to a cache
+		at = 0.42 + 0.2*float64(to.order)
+	case from.side < 0:
+		at = 0.7
+	case from.side >= 0 && math.Abs(a.y-b.y) > rowDistance:
+		at = 0.25
 	}
+	l.point, l.anchor = point{a.x + at*(b.x-a.x), a.y + at*(b.y-a.y) - 4}, "middle"
 	return fmt.Sprintf("M%.1f %.1fL%.1f %.1f", a.x, a.y, b.x, b.y)
 }
 
 // around connects boxes of one side by a curve outside of it.
 func around(from, to *box, passing *[2]int, l *label) string {
 	side := from.side
-	out := 26 + 24*float64(passing[side]%4)
+	out := 30 + 40*float64(passing[side]%4)
 	passing[side]++
 	a, b := from.left(), to.left()
 	x := min(a.x, b.x) - out
@@ -184,7 +203,7 @@ func around(from, to *box, passing *[2]int, l *label) string {
 	}
 	// The ends of the curve are next to those of other edges of the box.
 	a.y, b.y = a.y+8, b.y-8
-	l.point = point{x, (a.y + b.y) / 2}
+	l.point = point{a.x + 0.75*(x-a.x), (a.y + b.y) / 2} // on the curve
 	return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", a.x, a.y, x, a.y, x, b.y, b.x, b.y)
 }
 
@@ -201,6 +220,6 @@ func (d *drawing) legend(y, width float64) {
 	add("other variant", square, x, y-6, "#ffffff", ` stroke-dasharray="4 3"`)
 	add("same memory", sample, x, y, stays, "stay", "")
 	if add("moves to other memory", sample, x, y, moved, "move", ""); x+220 < width {
-		add("moves while the forward runs", sample, x, y, moved, "move", ` stroke-dasharray="5 3"`)
+		add("moves when it is read", sample, x, y, moved, "move", ` stroke-dasharray="5 3"`)
 	}
 }

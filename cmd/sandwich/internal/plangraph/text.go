@@ -44,7 +44,8 @@ func title(g *execgraph.Graph) string {
 }
 
 func kernels(w io.Writer, g *execgraph.Graph) error {
-	header := []string{"kernel", "layers", "ops", "runs on", "rows", "a layer", "all layers", "bytes a layer", "elsewhere"}
+	header := []string{"kernel", "layers", "ops", "runs on", "rows", "a layer", "all layers", "bytes a layer",
+		"elsewhere"}
 	var rows [][]string
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
@@ -83,7 +84,7 @@ func moves(e *execgraph.Edge) string {
 	case !e.Moves:
 		return "-"
 	case e.Overlapped:
-		return "yes, meanwhile"
+		return "yes, when read"
 	case e.Seconds == 0:
 		return "yes"
 	}
@@ -91,8 +92,11 @@ func moves(e *execgraph.Edge) string {
 }
 
 func seconds(v *execgraph.Variant, times int) string {
-	if v.Unknown {
+	switch {
+	case v.Unknown:
 		return "unknown"
+	case v.Seconds == 0: // embeddings, which the ceilings do not count
+		return "-"
 	}
 	return profiles.FormatSeconds(float64(times) * v.Seconds)
 }

@@ -98,8 +98,8 @@ func deviceForecast(id string, b *bundle.Bundle, ops *model.Model) (string, *off
 	case rates == nil && id == "":
 		return "", nil, nil
 	case rates == nil:
-		return id, nil, errors.New("neither host.yaml nor this host has its measured rates; 'sandwich doctor devices' " +
-			"measures them")
+		return id, nil, errors.New("neither host.yaml nor this host has its measured rates; 'sandwich doctor " +
+			"devices' measures them")
 	}
 	if err := b.Plan.DeviceKernels(); err != nil {
 		return rates.ID, nil, err
@@ -121,9 +121,9 @@ func (g *graphForward) placer(b *bundle.Bundle, ops *model.Model) *cost.Placer {
 	return &cost.Placer{Model: ops, Plan: &b.Plan, Machine: roofline.NewMachine(&b.Host), Context: g.context}
 }
 
-// ratesOf returns the rates of the device of a plan, or of the first device of its host for "". Rates
-// that were measured on this host take the place of those that host.yaml lacks. It returns nil if
-// there are none.
+// ratesOf returns the rates of the device of a plan, or of the first device of its host for "".
+// Rates that were measured on this host take the place of those that host.yaml lacks. It returns
+// nil if there are none.
 func ratesOf(id string, host *profiles.Profile) *devrates.Device {
 	for i := range host.Devices {
 		if d := &host.Devices[i]; (id == "" || d.ID == id) && len(d.Classes) > 0 {
@@ -134,7 +134,8 @@ func ratesOf(id string, host *profiles.Profile) *devrates.Device {
 		return nil
 	}
 	stored := machine.DeviceRates().Stored(id)
-	if made := host.Device(id); stored != nil && made != nil && (made.Name != stored.Name || made.Driver != stored.Driver) {
+	made := host.Device(id)
+	if stored != nil && made != nil && (made.Name != stored.Name || made.Driver != stored.Driver) {
 		return nil // another device
 	}
 	return stored

@@ -40,7 +40,7 @@ func writePlan(t *testing.T, family string, rated bool, phases ...phase.Phase) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Placement = plans.PlaceOn("sim:7", plans.AllOps, false, phases...)
+	p.Placement = plans.PlaceOn("sim:7", shape.DeviceOps(), false, phases...)
 	d := devrates.Device{ID: "sim:7", Name: "a <device>", API: "sim", WriteBytesPerSecond: 1e10,
 		CopyBackBytesPerSecond: 1e10, LaunchSeconds: 1e-5}
 	if rated {
@@ -91,13 +91,15 @@ func TestShowGraph(t *testing.T) {
 		want []string
 		not  string
 	}{
-		"cores": {writePlan(t, "llama", false), []string{"Execution graph of prefill, ", " after 256 positions: predicted ",
-			"KV cache of cores", "Execution graph of decode, 1 sequence after"}, "sim:7"},
+		"cores": {writePlan(t, "llama", false), []string{"Execution graph of prefill, ",
+			" after 256 positions: predicted ", "KV cache of cores", "Execution graph of decode, 1 sequence after"},
+			"sim:7"},
 		"device": {writePlan(t, "llama", true, phase.Prefill), []string{"sim:7", "dynamic, static", "cores ",
 			"keys and values", "yes, ", "residual"}, "unknown"},
-		"no rates": {writePlan(t, "llama", false, phase.Decode), []string{"predicted time unknown", "yes, meanwhile",
+		"no rates": {writePlan(t, "llama", false, phase.Decode), []string{"predicted time unknown", "yes, when read",
 			"Times on sim:7 are unknown: neither host.yaml nor this host has its measured rates"}, "NaN"},
-		"experts": {writePlan(t, "qwen3moe", true, phase.Prefill, phase.Decode), []string{"experts", "router logits"}, "NaN"},
+		"experts": {writePlan(t, "qwen3moe", true, phase.Prefill, phase.Decode), []string{"experts", "router logits"},
+			"NaN"},
 	} {
 		out, err := runShow(t, c.plan, "--graph")
 		if err != nil {

@@ -294,7 +294,11 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	if dev != nil {
 		defer dev.Close() // its process ends with this one
 		o.Race.Device = finals.Device{ID: id, Device: dev, Copies: modelflags.Copies(dev, subject)}
-		host.Devices = []devrates.Device{rates.Describe(id, build.ID(), dev.Info())}
+		described, err := machine.DeviceRates().Of(ctx, id, dev, false, rates.Usual()...)
+		if err != nil { // the plan then lacks rates, which only plan show needs
+			described = rates.Describe(id, build.ID(), dev.Info())
+		}
+		host.Devices = []devrates.Device{described}
 	}
 	if o.Ranking.Load, err = f.simulation.Load(o.Run.Seed); err != nil {
 		return nil, "", exit.Usage(err)
