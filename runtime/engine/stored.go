@@ -94,7 +94,8 @@ func (e *Engine) findStored(ctx context.Context, req *api.Request) prefix.Hit {
 
 // checkImported computes the last block of an imported prefix and compares it with the stored one.
 // The blocks before it are loaded under a salt that no other request has. Concurrent requests with
-// the same prefix wait for one comparison.
+// the same prefix wait for one comparison. A prefix whose comparison fails for want of memory is not
+// compared again by this engine.
 func (e *Engine) checkImported(ctx context.Context, req *api.Request, u *prefix.Unchecked) {
 	done := make(chan struct{})
 	if running, ok := e.stored.checks.LoadOrStore(u.Last(), done); ok {
@@ -104,8 +105,13 @@ func (e *Engine) checkImported(ctx context.Context, req *api.Request, u *prefix.
 		}
 		return
 	}
-	defer close(done)
-	defer e.stored.checks.Delete(u.Last())
+	again := true
+	defer func() {
+		if again {
+			e.stored.checks.Delete(u.Last())
+		}
+		close(done)
+	}()
 	check := api.Request{Prompt: slices.Clone(u.Prompt), PromptOnly: true, Class: req.Class, Priority: req.Priority}
 	_, _ = rand.Read(check.Salt[:]) // never fails
 	limit, err := e.admissible(&check)
@@ -114,7 +120,7 @@ func (e *Engine) checkImported(ctx context.Context, req *api.Request, u *prefix.
 	}
 	j := &job{req: &check, limit: limit, hit: u.Before, noted: true}
 	if _, err := e.process(ctx, j, func(api.Token) error { return nil }); err == nil {
-		e.stored.cache.Compare(u, check.Salt)
+		again = e.stored.cache.Compare(u, check.Salt)
 	}
 }
 

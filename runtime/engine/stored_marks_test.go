@@ -7,6 +7,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache/disk"
 )
 
 // TestMarkedPrefixIsStored checks for every kind of store that a prompt is stored up to its last
@@ -39,4 +40,41 @@ func TestMarkedPrefixIsStored(t *testing.T) {
 			})
 		}
 	}
+}
+
+// gatedFiles lets the first opens pass and blocks later ones until released.
+type gatedFiles struct {
+	disk.Files
+	passes  chan struct{}
+	release chan struct{}
+}
+
+func (f *gatedFiles) Open(path string) (disk.File, error) {
+	select {
+	case f.passes <- struct{}{}:
+	case <-f.release:
+	}
+	return f.Files.Open(path)
+}
+
+// TestLoadReportsProgress checks that a request reports the loaded part of its prompt while further
+// blocks are being read.
+func TestLoadReportsProgress(t *testing.T) {
+	o, dir := tinyOptions(t), t.TempDir()
+	req := api.Request{Prompt: tinyPrompt(7, 230), Keep: true}
+	restarted(t, withStore(t, o, dir, nil), func(e *Engine) { ask(t, e, req) })
+	files := &gatedFiles{disk.HostFiles(), make(chan struct{}, 1), make(chan struct{})}
+	restarted(t, withStore(t, o, dir, files), func(e *Engine) {
+		part := 0
+		req.Progress = func(p api.Progress) {
+			if part == 0 {
+				part = p.Done
+				close(files.release)
+			}
+		}
+		if got := ask(t, e, req); part != 64 || got.CachedTokens != 192 {
+			t.Errorf("progress of %d tokens while blocks were being read, then %d tokens were loaded", part,
+				got.CachedTokens)
+		}
+	})
 }

@@ -55,38 +55,39 @@ func (c *Cache) anyPiece(keys []kvcache.Key, has func(disk.Name) bool) bool {
 // Compare compares the last block of an imported prefix, and others that were not loaded, with
 // those that were computed under a salt, in every store that has both. If they are equal, Find
 // returns the prefix from now on. If they differ, the prefix is removed with a warning. If the last
-// block is no longer cached or the cache is closed, Compare does nothing.
-func (c *Cache) Compare(u *Unchecked, salt kvcache.Salt) {
+// block is no longer cached or the cache is closed, Compare does nothing and returns false.
+func (c *Cache) Compare(u *Unchecked, salt kvcache.Salt) (known bool) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return
+		return false
 	}
 	c.comparing.Add(1)
 	c.mu.Unlock()
 	defer c.comparing.Done()
 	computed, last := kvcache.Keys(salt, u.Prompt), len(u.keys)-1
-	compared := false
 	for b := u.Before.Positions / kvcache.BlockTokens; b <= last; b++ {
 		for store := range c.Kinds {
 			if c.Sizes[store] == 0 {
 				continue
 			}
-			_, stored, err := c.Store.Content(c.ctx, c.name(kvcache.Piece{Store: store, Block: b}, u.keys))
-			if err != nil {
-				continue // the store has no state there, or the object was evicted meanwhile
+			stored := make([]byte, c.Sizes[store])
+			name := c.name(kvcache.Piece{Store: store, Block: b}, u.keys)
+			if _, err := c.Store.Read(c.ctx, name, [][]byte{stored}); err != nil {
+				continue // the store has no state there, or the object was evicted or damaged
 			}
-			equal, known := c.equalBlock(store, &computed[b], stored)
-			if known && !equal {
+			equal, cached := c.equalBlock(store, &computed[b], stored)
+			if cached && !equal {
 				c.reject(u)
-				return
+				return true
 			}
-			compared = compared || known && b == last
+			known = known || cached && b == last
 		}
 	}
-	if compared {
+	if known {
 		c.each(u.keys, c.Store.Checked)
 	}
+	return known
 }
 
 // equalBlock compares a cached block with a stored one. known is false if it is not cached.

@@ -3,7 +3,9 @@ package disk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,6 +135,9 @@ func (s *Store) lockFolder() (unlock func(), err error) {
 func (s *Store) Objects() (list []Object, err error) {
 	root := filepath.Join(s.dir, objectsDir)
 	folders, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -206,5 +207,32 @@ func TestHitRatio(t *testing.T) {
 	}
 	if ratio := float64(found) / float64(ideal); ratio < 0.98 || ideal < 200 {
 		t.Errorf("%d blocks found, %d by an exact LRU", found, ideal)
+	}
+}
+
+// TestRemovedContents checks that a store goes on after another program removed its contents.
+func TestRemovedContents(t *testing.T) {
+	warnings := 0
+	s := mustOpen(t, t.TempDir(), Options{Bytes: 1 << 20, Warn: func(string) { warnings++ }})
+	for round := range 2 {
+		for i := range 40 { // more than the limit, so that the folder is listed
+			info, data := block(7, i, 60_000)
+			name := mustWrite(t, s, info, data)
+			if _, _, err := read(s, name, len(data)); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		for _, sub := range []string{objectsDir, temporaryDir, lockFile} {
+			if err := os.RemoveAll(filepath.Join(s.dir, sub)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		info, _ := block(7, 39, 1)
+		if _, _, err := read(s, info.Name(), 60_000); !errors.Is(err, ErrMissing) {
+			t.Errorf("a removed block: %v", err)
+		}
+	}
+	if warnings > 0 {
+		t.Errorf("%d warnings", warnings)
 	}
 }

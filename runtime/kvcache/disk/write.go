@@ -52,6 +52,11 @@ func (s *Store) Write(ctx context.Context, info Info, data []byte) error {
 func (s *Store) write(ctx context.Context, h *header, data []byte, path string) (err error) {
 	temporary := s.temporary()
 	f, err := s.files.Create(temporary)
+	if errors.Is(err, fs.ErrNotExist) { // the contents of the folder were removed
+		if err = os.MkdirAll(filepath.Dir(temporary), 0o700); err == nil {
+			f, err = s.files.Create(temporary)
+		}
+	}
 	if err != nil {
 		return err
 	}
