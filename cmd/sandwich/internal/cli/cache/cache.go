@@ -4,6 +4,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,15 +69,16 @@ const shownDigits = 12
 
 // shownPrefix is a prefix in JSON output.
 type shownPrefix struct {
-	Name     string    `json:"name"`
-	Model    string    `json:"model"`
-	Tokens   int       `json:"tokens"`
-	Bytes    int64     `json:"bytes"`
-	Used     time.Time `json:"used"`
-	Scope    string    `json:"scope"` // public or key
-	Portable bool      `json:"portable"`
-	Imported bool      `json:"imported"`
-	Pinned   bool      `json:"pinned"`
+	Name      string    `json:"name"`
+	Model     string    `json:"model"`
+	Tokens    int       `json:"tokens"`
+	Bytes     int64     `json:"bytes"`
+	Used      time.Time `json:"used"`
+	Scope     string    `json:"scope"` // public or key
+	Portable  bool      `json:"portable"`
+	Imported  bool      `json:"imported"`
+	Unchecked bool      `json:"unchecked"` // has imported blocks that were not compared
+	Pinned    bool      `json:"pinned"`
 }
 
 func shownOf(p *disk.Prefix) shownPrefix {
@@ -112,6 +114,9 @@ is public if every API key may read the prefix, or key. A portable prefix can be
 		shown, rows := make([]shownPrefix, len(list)), make([][]string, len(list))
 		for i := range list {
 			s := shownOf(&list[i])
+			s.Unchecked = slices.ContainsFunc(list[i].Objects, func(x disk.Stored) bool {
+				return o.Store.Unchecked(x.Object.Name)
+			})
 			shown[i] = s
 			rows[i] = []string{s.Name[:shownDigits], s.Model, fmt.Sprint(s.Tokens), mem.FormatBytes(s.Bytes),
 				s.Used.Format(time.DateTime), s.Scope, yes(s.Portable), yes(s.Pinned)}
