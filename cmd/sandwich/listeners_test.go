@@ -71,7 +71,7 @@ func TestServeHangUp(t *testing.T) {
 		t.Errorf("the answer under way was cut: %v", err)
 	}
 	write("# no keys\n")
-	hangUp("has no key; write one per line; the keys are unchanged")
+	hangUp("has no key; write one per line; nothing is changed")
 	if code, _, _ := s.do("GET", "/v1/models", "", "new"); code != http.StatusOK {
 		t.Errorf("after a broken key file: status %d", code)
 	}
@@ -83,7 +83,9 @@ func TestServeHangUpWithoutKeys(t *testing.T) {
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "a word on SIGHUP", func() bool { return strings.Contains(s.stderr.String(), "SIGHUP is ignored") })
+	waitFor(t, "a word on SIGHUP", func() bool {
+		return strings.Contains(s.stderr.String(), "there is no --api-key-file and no --config to reload")
+	})
 	if code, text, _ := s.do("GET", "/health", "", ""); code != http.StatusOK {
 		t.Errorf("status %d: %s", code, text)
 	}

@@ -6,6 +6,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/bench"
 	"sandwich/cmd/sandwich/internal/cli/bench/llm"
 	"sandwich/cmd/sandwich/internal/cli/cache"
+	"sandwich/cmd/sandwich/internal/cli/config"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/model"
 	"sandwich/cmd/sandwich/internal/cli/plan"
@@ -20,6 +21,7 @@ func verbs() []*cobra.Command {
 		machine.NewProbe(),
 		bench.NewBench(),
 		cache.NewCache(),
+		config.NewConfig(),
 		machine.NewDoctor(),
 		serve.NewEmbed(),
 		serve.NewGenerate(),

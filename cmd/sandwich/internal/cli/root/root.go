@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/build"
+	"sandwich/cmd/sandwich/internal/cli/config"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
@@ -82,6 +83,9 @@ writes the result as a plan, and serves with that plan.`,
 		Args:          flags.KnownVerb,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := config.Apply(c); err != nil {
+				return err
+			}
 			endOnHangUp(c)
 			if c.HasParent() && c.Parent().Name() == "plan" {
 				processGC.set(firstGCForPlans)
@@ -92,7 +96,7 @@ writes the result as a plan, and serves with that plan.`,
 			return nil
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	config.AddFlag(root)
 	root.SetFlagErrorFunc(flags.Error)
 	root.Version = build.Line()
 	root.SetVersionTemplate("{{.Version}}\n")

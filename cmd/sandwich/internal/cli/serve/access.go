@@ -19,6 +19,7 @@ type accessFlags struct {
 	origins []string
 	log     string
 	verbose bool
+	level   slog.LevelVar
 	stable  bool
 }
 
@@ -64,11 +65,8 @@ func (f *accessFlags) check() error {
 // options returns o with the access and log options of a server that listens on addr.
 func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
 	o.Hosts, o.Origins = server.HostsOf(addr, f.hosts), f.origins
-	level := slog.LevelInfo
-	if f.verbose {
-		level = slog.LevelDebug
-	}
-	how := &slog.HandlerOptions{Level: level}
+	f.level.Set(levelOf(f.verbose))
+	how := &slog.HandlerOptions{Level: &f.level}
 	switch f.log {
 	case "text":
 		o.Log = slog.New(slog.NewTextHandler(show.Stderr(), how))
@@ -80,4 +78,12 @@ func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
 	}
 	o.LogDropped, o.StablePrefix = show.DroppedLines, f.stable
 	return o
+}
+
+// levelOf returns the level of the request log with or without --verbose.
+func levelOf(verbose bool) slog.Level {
+	if verbose {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }

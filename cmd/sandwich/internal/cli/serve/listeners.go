@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -24,11 +25,15 @@ import (
 // listeners holds the listeners and API keys of a server. It exists from before the model is loaded
 // until the last request has ended.
 type listeners struct {
-	server   *server.Server
-	main     net.Listener
-	health   net.Listener // nil without --health-listen
-	keys     []string
-	keyFile  string         // "" without --api-key-file
+	server  *server.Server
+	main    net.Listener
+	health  net.Listener // nil without --health-listen
+	keys    []string
+	keyFile string         // "" without --api-key-file
+	level   *slog.LevelVar // of the request log
+	// reread returns the settings that SIGHUP reloads, from the environment and the file of
+	// settings.
+	reread   func() (reloaded, error)
 	hangUps  chan os.Signal // SIGHUP
 	stops    chan os.Signal // SIGINT and SIGTERM while --drain-delay may run
 	hurry    chan struct{}  // closed by the second of them
@@ -38,8 +43,8 @@ type listeners struct {
 // openListeners binds the addresses and reads the keys. It runs before the model is loaded, so that
 // a busy port or an unreadable file is reported at once.
 func (f *serveFlags) openListeners() (*listeners, error) {
-	d := &listeners{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {},
-		stops: make(chan os.Signal, 2), hurry: make(chan struct{})}
+	d := &listeners{keyFile: f.keys, level: &f.access.level, reread: f.reread, noHealth: func() {},
+		hangUps: make(chan os.Signal, 1), stops: make(chan os.Signal, 2), hurry: make(chan struct{})}
 	signal.Notify(d.hangUps, syscall.SIGHUP)
 	if f.drainDelay > 0 {
 		signal.Notify(d.stops, os.Interrupt, syscall.SIGTERM)
@@ -74,7 +79,7 @@ func (f *serveFlags) openListeners() (*listeners, error) {
 // open serves until ctx ends and the requests in flight are done. The channel then receives the
 // error of the listener.
 func (d *listeners) open(ctx context.Context) <-chan error {
-	go d.reloadKeys()
+	go d.reloadAtHangUp()
 	if d.health != nil {
 		var ctx context.Context
 		// The listener lives until close, since /health also reports the shutdown.
@@ -114,21 +119,48 @@ func (d *listeners) close() {
 	d.noHealth()
 }
 
-// reloadKeys reads the key file at each SIGHUP. If that fails, the keys are unchanged.
-func (d *listeners) reloadKeys() {
+// reloaded has the settings that SIGHUP reloads.
+type reloaded struct {
+	file    string // of the settings; "": none
+	keyFile string
+	verbose bool
+}
+
+// reloadAtHangUp reads the settings and the key file at each SIGHUP. If that fails, nothing
+// changes.
+func (d *listeners) reloadAtHangUp() {
 	for range d.hangUps {
-		if d.keyFile == "" {
-			show.Notice("SIGHUP is ignored, since there is no --api-key-file to reload")
-			continue
-		}
-		keys, err := readKeys(d.keyFile)
+		text, err := d.reload()
 		if err != nil {
-			show.Notice(fmt.Sprintf("SIGHUP: %v; the keys are unchanged", err))
-			continue
+			text = fmt.Sprintf("%v; nothing is changed", err)
 		}
-		d.server.SetKeys(keys)
-		show.Notice(fmt.Sprintf("SIGHUP: loaded %s from %s", show.Plural(len(keys), "key"), d.keyFile))
+		show.Notice("SIGHUP: " + text)
 	}
+}
+
+// reload applies the present settings and keys, and returns a description of them.
+func (d *listeners) reload() (string, error) {
+	now, err := d.reread()
+	switch {
+	case err != nil:
+		return "", err
+	case now.keyFile == "" && now.file == "":
+		return "", errors.New("there is no --api-key-file and no --config to reload")
+	}
+	if (now.keyFile == "") != (d.keyFile == "") {
+		return "", errors.New("--api-key-file cannot be added or removed without a restart")
+	}
+	keys, err := readKeys(now.keyFile)
+	if err != nil {
+		return "", err
+	}
+	d.level.Set(levelOf(now.verbose))
+	if now.keyFile == "" {
+		return "loaded the settings from " + now.file, nil
+	}
+	d.keyFile = now.keyFile
+	d.server.SetKeys(keys)
+	return fmt.Sprintf("loaded %s from %s", show.Plural(len(keys), "key"), d.keyFile), nil
 }
 
 // announce prints the address of the server and an example request.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/build"
+	"sandwich/cmd/sandwich/internal/cli/config"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
@@ -42,6 +43,7 @@ type serveFlags struct {
 	openMetrics bool
 	access      accessFlags
 	prefixes    modelflags.PrefixStore
+	reread      func() (reloaded, error)
 }
 
 // NewServe returns the verb serve.
@@ -54,7 +56,7 @@ func NewServe() *cobra.Command {
 /api/chat and /api/generate, /health and /metrics; an embedding model over /v1/embeddings, a rerank model over /v1/rerank
 (docs/clients.md lists all endpoints). Concurrent requests share decode batches. A request beyond --parallel waits; one
 beyond --queue gets status 429 with Retry-After. SIGTERM and Ctrl-C let running requests finish. SIGHUP reads
---api-key-file again.
+--api-key-file again, and its path and --verbose from --config.
 
 /health returns 503 with the stage and its progress while the model loads, 200 while requests are accepted, and 503 while
 the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients,
@@ -123,6 +125,17 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.BoolVar(&f.openMetrics, "open-metrics", false, "answer /metrics without an API key")
 	f.prefixes.Add(fs)
 	f.access.add(c)
+	f.reread = func() (r reloaded, err error) {
+		if r.file, err = config.Path(c); err != nil {
+			return r, err
+		}
+		if r.keyFile, err = config.Reread(c, "api-key-file"); err != nil {
+			return r, err
+		}
+		verbose, err := config.Reread(c, "verbose")
+		r.verbose = verbose == "true"
+		return r, err
+	}
 }
 
 // maxDrainDelay is the limit of --drain-delay.
