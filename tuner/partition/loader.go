@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -151,11 +152,20 @@ func checkMemory(p *Partition) error {
 	return nil
 }
 
-// WeightBytes returns the memory of the packed weights.
-func (p *Partition) WeightBytes() (total int64, err error) {
+// DeviceBytes returns the memory of the packed weights that a device needs: all but those of
+// experts.
+func (p *Partition) DeviceBytes() (total int64, err error) {
 	list, err := exec.ForecastMemory(p.rigSize().Options(p.Plan))
 	for _, f := range list {
 		total += f.Weights
+	}
+	for _, w := range p.Plan.Model.Weights {
+		if err != nil || !p.Plan.Model.Routed(w) {
+			continue
+		}
+		var t microkernel.WeightType
+		t, err = microkernel.ParseWeightType(w.Type)
+		total -= int64(w.Count) * int64(microkernel.Layout{Type: t, N: w.N, K: w.K}.Bytes())
 	}
 	return total, err
 }

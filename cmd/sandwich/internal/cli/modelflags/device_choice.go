@@ -96,8 +96,8 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 }
 
 // planForDevice returns a plan that a device can run: that of the cores if it can, else the default
-// plan on paths that both implement, unless the user names the plan. Experts keep the paths that are
-// the fastest on the cores if the device has kernels for those of the other weights.
+// plan on paths that both implement, unless the user names the plan. Experts keep the fastest paths
+// of the cores if the device has kernels for those of the other weights.
 func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*selection.Choice, error) {
 	err := onCores.Plan.DeviceKernels()
 	if err == nil {
