@@ -349,8 +349,9 @@ func (l *lanes) abandon(j *job, err error) {
 // device but for the experts. If the device fails, the cores run it from its first op.
 func (c *lane) forward(act *sched.Action) (next int, err error) {
 	if c.sharing {
-		next, err := c.onDevice.device.Forward(c.lanes.ctx, c.set, &c.batch, c.next, act.Bound, &c.gate,
-			coresOf(c.runner, c.leader))
+		cores := coresOf(c.runner, c.leader)
+		cores.Steps = c.cuts[c.set]
+		next, err := c.onDevice.device.Forward(c.lanes.ctx, c.set, &c.batch, c.next, act.Bound, &c.gate, cores)
 		if err == nil {
 			return next, nil
 		}
