@@ -57,7 +57,7 @@ func (t *tuning) place(ops string, on *partition.Partition, placed []phase.Phase
 	if len(list) == 0 || !d.Copies {
 		return list, nil
 	}
-	weights, err := on.WeightBytes()
+	weights, err := on.DeviceBytes()
 	if err != nil {
 		return nil, fmt.Errorf("the copy of the weights on device %s: %w", d.ID, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/evidence"
 	"sandwich/runtime/device/sim"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
 	"sandwich/tuner/finals"
@@ -86,7 +87,18 @@ func testBundleOfDevice(t *testing.T, o Options, ops string) {
 		b.Plan.DeviceOps() != ops {
 		t.Errorf("placement %+v", b.Plan.Placement)
 	}
-	if n, err := u.loader.Home().WeightBytes(); err != nil || n == 0 || b.Plan.Placement[0].CopyBytes != n {
+	n, err := u.loader.Home().DeviceBytes()
+	if err != nil || b.Plan.Placement[0].CopyBytes != n {
 		t.Errorf("a copy of %d bytes, want %d: %v", b.Plan.Placement[0].CopyBytes, n, err)
+	}
+	experts := int64(0)
+	for _, w := range b.Plan.Model.Weights {
+		if b.Plan.Model.Routed(w) {
+			experts += int64(w.Count * w.N * w.K) // at least a byte for each value of q8_0
+		}
+	}
+	list, err := exec.ForecastMemory(exec.Options{Plan: &b.Plan, Blocks: 1, LogitRows: 1, Sequences: 1})
+	if err != nil || n <= 0 || list[0].Weights-n < experts || (experts == 0) != (list[0].Weights == n) {
+		t.Errorf("a device has %d of %+v bytes: %v", n, list, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sandwich/runtime/cost"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
@@ -16,8 +17,7 @@ import (
 // than the bound of the forward into several steps. For a resumed forward it cuts the ops that have
 // not begun again, since their predictions may have changed.
 func (c *lane) plan(act *sched.Action) {
-	if c.device != nil || c.shares(act.Kind.Phase()) {
-		c.cuts[act.Set] = c.cuts[act.Set][:0]
+	if c.device != nil {
 		c.planOnDevice(act)
 		return
 	}
@@ -39,7 +39,7 @@ func (c *lane) plan(act *sched.Action) {
 		}
 		if act.Bound > 0 && i >= first {
 			*cuts = append((*cuts)[:i], 0)
-			since = c.cut(*cuts, i, since, a.takes, act.Bound)
+			since = c.cut(*cuts, i, since, a.takes, act.Bound, c.cuttable(act, &ops[i]))
 		}
 		if i < len(*cuts) {
 			a.of = max(1, int((*cuts)[i]))
@@ -62,17 +62,22 @@ func (c *lane) plan(act *sched.Action) {
 // cut sets the number of steps of op i, the last of cuts. If op i would exceed the bound together
 // with the ops since the last place to halt, it adds a place to halt before op i. It returns the
 // predicted time between the last place to halt and the end of op i.
-func (c *lane) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
+func (c *lane) cut(cuts []uint16, i int, since, takes, bound time.Duration, cuttable bool) time.Duration {
 	if since > 0 && since+takes > bound {
 		cuts[i-1], since = max(cuts[i-1], 1), 0
 	}
-	if exec.Cuttable(&c.runner.Model.Ops[i]) {
+	if cuttable {
 		if n := c.margin.steps(takes, bound); n > 1 {
 			cuts[i] = uint16(n)
 			return 0
 		}
 	}
 	return since + takes
+}
+
+// cuttable reports whether an op of a forward can be divided: on the cores, not on a device.
+func (c *lane) cuttable(act *sched.Action, op *model.Op) bool {
+	return exec.Cuttable(op) && (op.Kind == model.OpExperts || !c.shares(act.Kind.Phase()))
 }
 
 // refine divides the steps of the op in which a halted forward continues, if they are now predicted

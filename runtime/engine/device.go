@@ -69,9 +69,10 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 }
 
 // monitor returns a monitor of the memory that the device and the cores share, or nil if they share
-// none or one of them runs both phases.
+// none or run one forward at a time.
 func (o *DeviceOptions) monitor(r *forward.Runner) *traffic.Monitor {
-	if o.Device == nil || len(o.Phases) == phase.Count || o.IgnoreTraffic || !o.Device.Info().Unified {
+	alone := o.Device == nil || len(o.Phases) == phase.Count || o.ExpertsOnCores
+	if alone || o.IgnoreTraffic || !o.Device.Info().Unified {
 		return nil
 	}
 	m, kv := r.Memory(), int64(r.Assembly().KV.Bytes())
@@ -123,11 +124,19 @@ func (c *lane) learnTraffic(act *sched.Action, done bool) {
 	c.traffic.Learn(side, w)
 }
 
+// deviceRuns reports whether the device runs the forwards of a phase, at least but for the experts.
+func (e *Engine) deviceRuns(p phase.Phase) bool {
+	if e.accelerates.ExpertsOnCores {
+		return e.cores.shared[p]
+	}
+	return e.sched.Lanes()[deviceLane].Serves(p)
+}
+
 // compileAhead lets the device compile kernels for the rows of the chunks of a prompt, while the
 // prompt waits. Engine.mu is held.
 func (e *Engine) compileAhead(j *job) {
 	d, chunk := e.onDevice.device, e.runner.Plan.Chunk
-	if d == nil || !e.accelerates.Static || !e.sched.Lanes()[deviceLane].Serves(phase.Prefill) || j.req.OfPrompt {
+	if d == nil || !e.accelerates.Static || !e.deviceRuns(phase.Prefill) || j.req.OfPrompt {
 		return
 	}
 	urgent := j.req.Class == api.Reactive
@@ -340,8 +349,9 @@ func (l *lanes) abandon(j *job, err error) {
 // device but for the experts. If the device fails, the cores run it from its first op.
 func (c *lane) forward(act *sched.Action) (next int, err error) {
 	if c.sharing {
-		next, err := c.onDevice.device.Forward(c.lanes.ctx, c.set, &c.batch, c.next, act.Bound, &c.gate,
-			coresOf(c.runner, c.leader))
+		cores := coresOf(c.runner, c.leader)
+		cores.Steps = c.cuts[c.set]
+		next, err := c.onDevice.device.Forward(c.lanes.ctx, c.set, &c.batch, c.next, act.Bound, &c.gate, cores)
 		if err == nil {
 			return next, nil
 		}
@@ -372,7 +382,7 @@ func (c *lane) beginUpload() *offload.Upload {
 	if d == nil || c.sharing {
 		return nil
 	}
-	if !c.batch.Prefill || !c.sched.Lanes()[deviceLane].Serves(phase.Decode) {
+	if !c.batch.Prefill || !c.deviceRuns(phase.Decode) {
 		d.CoresWrite(&c.batch)
 		return nil
 	}

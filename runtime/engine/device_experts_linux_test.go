@@ -3,8 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
@@ -51,9 +53,15 @@ func TestDeviceExperts(t *testing.T) {
 			o := expertsOptions(t, arch)
 			o.Accelerator.Device, o.Accelerator.Name, o.Accelerator.Phases = dev, "sim:7", phases
 			o.Accelerator.Lost = func(err error) { t.Errorf("the device is lost: %v", err) }
-			shared := [phase.Count]int{}
+			shared, divided := [phase.Count]int{}, 0
 			var e *Engine
+			if len(phases) == phase.Count {
+				o.Bound = 2 * time.Microsecond // below the predicted time of experts
+			}
 			o.Observe = func(f Forward) {
+				if e != nil && slices.ContainsFunc(e.cores.cuts[e.cores.set], func(n uint16) bool { return n > 1 }) {
+					divided++
+				}
 				if e != nil && e.cores.sharing {
 					shared[map[bool]phase.Phase{true: phase.Prefill, false: phase.Decode}[f.Prefill]]++
 				}
@@ -62,6 +70,9 @@ func TestDeviceExperts(t *testing.T) {
 			sameTokens(t, allTokens(t, e, list), want)
 			sameTokens(t, allTokens(t, e, list), want) // with cached prefixes
 			e.Close()
+			if (divided > 0) != (o.Bound < time.Millisecond) {
+				t.Errorf("experts of %d forwards were divided with a bound of %v", divided, o.Bound)
+			}
 			for _, p := range phase.All {
 				on := phases[0] == p || len(phases) > 1
 				if (shared[p] > 0) != on {

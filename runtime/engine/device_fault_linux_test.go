@@ -199,7 +199,14 @@ func TestDriverProcessKilled(t *testing.T) {
 	if id == "" {
 		t.Skip("this host has no device; install a Vulkan driver such as mesa-vulkan-drivers")
 	}
-	want := allTokens(t, open(t, deviceOptions(t)), deviceRequests(4))
+	t.Run("dense", func(t *testing.T) { testKilled(t, id, deviceOptions(t), phase.Prefill) })
+	t.Run("experts", func(t *testing.T) { testKilled(t, id, expertsOptions(t, "qwen3moe"), phase.All[:]...) })
+}
+
+func testKilled(t *testing.T, id string, o Options, phases ...phase.Phase) {
+	alone := o
+	alone.Accelerator = DeviceOptions{}
+	want := allTokens(t, open(t, alone), deviceRequests(4))
 	before, earlier := countHeld(t), children(t)
 	dev, err := device.Open(t.Context(), id)
 	if err != nil {
@@ -212,7 +219,7 @@ func TestDriverProcessKilled(t *testing.T) {
 	if dev.Info().Exact != device.AllExact {
 		t.Skipf("%s is not exact", id)
 	}
-	losing(t, deviceOptions(t), dev, []phase.Phase{phase.Prefill}, want, before, 3, func() {
+	losing(t, o, dev, phases, want, before, 3, func() {
 		if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}

@@ -19,9 +19,9 @@ const (
 	longestSegment = time.Second // by prediction
 )
 
-// Forward runs a batch from op `from` on and returns the next op: the number of ops when it is
-// done, less when the gate halted it. To resume, call it with the same batch, set and op; other
-// forwards may run on other sets in between. A segment takes at most the bound by prediction (0: a
+// Forward runs a batch from step `from` on and returns the next step: the number of steps when it is
+// done, less when the gate halted it. An op is one step, unless cores divides it. To resume, call it
+// with the same batch, set and step; other forwards may run on other sets in between. A segment takes at most the bound by prediction (0: a
 // second), and at most two are in flight, so a forward halts within two segments. The gate may be
 // nil.
 //
@@ -30,7 +30,7 @@ const (
 // device.ErrLost if the device cannot be used any more, or ErrResult.
 //
 // cores computes the ops that the device does not; it is nil for a Runner without ExpertsOnCores.
-// The ops of the cores are not divided, and the gate is asked after each.
+// The gate is asked after each step of the cores.
 func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from int, bound time.Duration,
 	gate exec.Gate, cores *Cores) (next int, err error) {
 	if r.onCores != nil && cores == nil {
@@ -39,8 +39,8 @@ func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from in
 	if b.Rows() == 0 || b.Rows() > r.rows {
 		return from, fmt.Errorf("a forward of %d rows on a device; it has room for %d", b.Rows(), r.rows)
 	}
-	f := forward{Runner: r, set: r.sets[set], batch: b, bound: bound, gate: gate, cores: cores, next: from,
-		end: r.endOf(b)}
+	f := forward{Runner: r, set: r.sets[set], batch: b, bound: bound, gate: gate, cores: cores, end: r.endOf(b)}
+	f.next, f.inside = cores.locate(from)
 	if from > 0 {
 		err = f.resume(ctx)
 	} else {
@@ -50,9 +50,9 @@ func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from in
 		return from, err
 	}
 	if f.next < f.end {
-		return f.next, nil
+		return cores.stepOf(f.next) + f.inside, nil
 	}
-	return len(r.model.Ops), nil
+	return cores.stepOf(len(r.model.Ops)), nil
 }
 
 // endOf returns the op before which a forward ends: without wanted logits it ends before the head.
@@ -73,6 +73,8 @@ type forward struct {
 	cores *Cores
 	next  int // first op that is not complete
 	end   int
+	// inside is the number of steps of op next that the cores have completed.
+	inside int
 
 	// byLayer ends segments after the op that writes keys and values.
 	byLayer bool
@@ -336,7 +338,7 @@ func (f *forward) complete(ctx context.Context) error {
 		return err
 	}
 	f.next = s.to
-	if f.gate != nil && f.gate.Passed(s.to) {
+	if f.gate != nil && f.gate.Passed(f.cores.stepOf(s.to)) {
 		f.halted = true
 	}
 	return nil

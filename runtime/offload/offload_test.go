@@ -199,25 +199,37 @@ func (g *rig) onDevice() error {
 	if g.everyGap {
 		gate, bound = always{}, time.Nanosecond
 	}
-	for next, ops := 0, len(g.a.Model.Ops); next < ops; {
-		at, err := g.runner.Forward(g.t.Context(), 0, &g.batch, next, bound, gate, g.cores())
+	cores := g.cores()
+	defer g.a.Buffers.Cut(nil)
+	for next, steps := 0, cores.stepOf(len(g.a.Model.Ops)); next < steps; {
+		at, err := g.runner.Forward(g.t.Context(), 0, &g.batch, next, bound, gate, cores)
 		if err != nil {
 			return err
 		}
 		if at <= next {
-			return fmt.Errorf("the forward did not progress from op %d", next)
+			return fmt.Errorf("the forward did not progress from step %d", next)
 		}
 		next = at
 	}
 	return nil
 }
 
-// cores returns what runs the experts of the model.
+// cores returns what runs the experts of the model, each op in three steps if the forward halts
+// after every step.
 func (g *rig) cores() *Cores {
-	return &Cores{Buffers: g.a.Buffers, Run: func(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
+	var steps []uint16
+	for i := range g.a.Model.Ops {
+		steps = append(steps, 0)
+		if g.everyGap && g.a.Model.Ops[i].Kind == model.OpExperts {
+			steps[i] = 3
+		}
+	}
+	g.a.Buffers.Cut(steps)
+	run := func(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
 		g.a.Workers.Pool.Lead(func(l *pool.Leader) { next, err = g.prefill.Run(l, b, from, gate) })
 		return next, err
-	}}
+	}
+	return &Cores{Buffers: g.a.Buffers, Steps: steps, Run: run}
 }
 
 func (g *rig) onCores() (logits [][]float32) {
@@ -269,7 +281,8 @@ func TestBitEqual(t *testing.T) {
 	}{{"llama", true, "int8", device.NotShared}, {"qwen3", true, "f32", device.NotShared},
 		{"qwen2", false, "int8-256", device.NotShared}, {"gemma3", true, "int8", device.NotShared},
 		{"qwen3moe", true, "int8", device.Imported}, {"gpt-oss", true, "f32", device.NotShared},
-		{"qwen2moe", true, "int8", device.Exported}, {"llama", true, "int8", device.Imported}, {"qwen2", false, "int8-256", device.Exported}} {
+		{"qwen2moe", true, "int8", device.Exported}, {"llama", true, "int8", device.Imported},
+		{"qwen2", false, "int8-256", device.Exported}} {
 		t.Run(fmt.Sprintf("%s/%s/%s", c.arch, c.compute, c.sharing), func(t *testing.T) {
 			f := testFile(t, c.arch, c.q8)
 			plan := testPlan(t, f, c.compute)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -55,7 +56,8 @@ func (l *Loader) Partition(cut *plans.ServiceConfig) (*Partition, error) {
 }
 
 // OnDevice returns a partition that a device can run: the default plan's if it can, else one whose
-// weights and attention use paths that devices and cores have in common.
+// weights and attention use paths that devices and cores have in common. Experts keep the paths of
+// the default plan if that is possible.
 func (l *Loader) OnDevice() (*Partition, error) {
 	if l.home.Plan.DeviceKernels() == nil {
 		return l.home, nil
@@ -64,18 +66,25 @@ func (l *Loader) OnDevice() (*Partition, error) {
 	if s.Plan.Attend == "" || s.Plan.Attend == "auto" {
 		s.Plan.Attend = "f32"
 	}
-	if s.Plan.Compute == "" || s.Plan.Compute == "auto" {
+	p, err := newOnDevice(&s, l.shape)
+	if auto := s.Plan.Compute == "" || s.Plan.Compute == "auto"; auto && (err != nil || l.shape.Experts == 0) {
 		s.Plan.Compute = "int8"
-	}
-	p, err := New(&s, l.shape, nil)
-	if err == nil {
-		err = p.Plan.DeviceKernels()
+		p, err = newOnDevice(&s, l.shape)
 	}
 	if err != nil {
 		return nil, err
 	}
 	p.Name = "paths of devices"
 	return p, nil
+}
+
+// newOnDevice returns the partition of a subject, or an error if no device can run its plan.
+func newOnDevice(s *Subject, shape plans.ModelShape) (*Partition, error) {
+	p, err := New(s, shape, nil)
+	if err == nil {
+		err = p.Plan.DeviceKernels()
+	}
+	return p, err
 }
 
 // Open starts the workers of a partition and loads the model. It closes any open partition other
@@ -143,11 +152,20 @@ func checkMemory(p *Partition) error {
 	return nil
 }
 
-// WeightBytes returns the memory of the packed weights.
-func (p *Partition) WeightBytes() (total int64, err error) {
+// DeviceBytes returns the memory of the packed weights that a device needs: all but those of
+// experts.
+func (p *Partition) DeviceBytes() (total int64, err error) {
 	list, err := exec.ForecastMemory(p.rigSize().Options(p.Plan))
 	for _, f := range list {
 		total += f.Weights
+	}
+	for _, w := range p.Plan.Model.Weights {
+		if err != nil || !p.Plan.Model.Routed(w) {
+			continue
+		}
+		var t microkernel.WeightType
+		t, err = microkernel.ParseWeightType(w.Type)
+		total -= int64(w.Count) * int64(microkernel.Layout{Type: t, N: w.N, K: w.K}.Bytes())
 	}
 	return total, err
 }

@@ -96,7 +96,8 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 }
 
 // planForDevice returns a plan that a device can run: that of the cores if it can, else the default
-// plan on paths that both implement, unless the user names the plan.
+// plan on paths that both implement, unless the user names the plan. Experts keep the fastest paths
+// of the cores if the device has kernels for those of the other weights.
 func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*selection.Choice, error) {
 	err := onCores.Plan.DeviceKernels()
 	if err == nil {
@@ -105,7 +106,15 @@ func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*s
 	if f.plan != "" {
 		return nil, fmt.Errorf("the plan %s: %w", onCores.Plan.Name, err)
 	}
-	c, err := choosePlan(f.askedForDevice(), s.Profile, s.Shape)
+	asked := f.askedForDevice()
+	if s.Shape.DeviceOps() == plans.DenseOps {
+		free := *asked
+		free.Compute = f.Compute
+		if c, err := choosePlan(&free, s.Profile, s.Shape); err == nil && c.Plan.DeviceKernels() == nil {
+			return c, nil
+		}
+	}
+	c, err := choosePlan(asked, s.Profile, s.Shape)
 	if err != nil {
 		return nil, err
 	}
