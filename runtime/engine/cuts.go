@@ -1,13 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/exec"
-	"sandwich/runtime/kvcache"
-	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
@@ -109,129 +106,6 @@ func (c *lane) planOnDevice(act *sched.Action) {
 	p.steps = p.steps[:0]
 	for i := range c.runner.Model.Ops {
 		p.steps = append(p.steps, plannedStep{op: i, of: 1, takes: c.costs.Op(act.Kind.Phase(), i, l)})
-	}
-}
-
-// divide starts a forward on the device and the cores together, if that is predicted to be faster
-// than the device alone. It reports whether it did. Forwards that may halt for others are not
-// divided.
-func (l *lanes) divide(act *sched.Action) bool {
-	c := &l.onDevice
-	c.onCores = false
-	halts := act.Bound > 0 || act.Quantum > 0
-	if !l.enabled || !c.device.Exact() || act.Kind != sched.Prefill || halts || len(c.batch.Spans) != 1 {
-		return false
-	}
-	s := c.batch.Spans[0]
-	m := l.deviceRows(s.Pos, s.Rows)
-	if m == 0 {
-		return false
-	}
-	w, err := c.device.StartWavefront(l.ctx, c.set, []offload.Chunk{offload.SplitBatch(&c.batch, m)}, l.change)
-	if err != nil {
-		return false // the device wants logits
-	}
-	l.wave, l.predicted, l.took, c.onCores = w, l.onCores(s.Pos+m, s.Rows-m), 0, true
-	l.counts.Divided++
-	l.change()
-	return true
-}
-
-// deviceRows returns the rows of a chunk that the device is to compute if the chunk is divided, 0
-// if it is to compute all of them. Engine.mu is held.
-func (l *lanes) deviceRows(pos, rows int) int { return l.balance.Rows(pos, rows, l.onCores(pos, rows)) }
-
-// onCores returns the predicted time of rows of a prompt on the cores.
-func (l *lanes) onCores(pos, rows int) time.Duration {
-	return l.cores.costs.Forward(phase.Prefill, cost.Span(pos, rows))
-}
-
-// ready reports whether the cores are to continue with a divided forward: if it can continue, and
-// no forward of the cores waits or one has run since the last step.
-func (l *lanes) ready() bool {
-	w := l.currentWave()
-	return w != nil && (w.Ready() && (l.slice > 0 || l.queued.Load() == 0) || l.onDevice.gate.stop.Load())
-}
-
-func (l *lanes) currentWave() *offload.Wavefront {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.wave
-}
-
-// dividedGate halts the cores' part of a forward for a forward of the cores that waits, after as
-// long as the last one of those took.
-type dividedGate struct {
-	l     *lanes
-	until time.Time
-}
-
-func (g *dividedGate) Passed(int) bool {
-	return g.l.onDevice.gate.stop.Load() || g.l.queued.Load() > 0 && !time.Now().Before(g.until)
-}
-
-// stepDivided continues with the cores' part of a divided forward. It reports whether the forward
-// ended, and whether it is done. If the device failed the forward is queued for the cores.
-func (l *lanes) stepDivided() (ended, done bool) {
-	c, w := &l.onDevice, l.currentWave()
-	began := time.Now()
-	done, err := w.Step(&dividedGate{l, began.Add(l.slice)}, l.runPart)
-	l.spend(time.Since(began))
-	l.slice = 0
-	l.cores.ended = time.Time{} // the time since then is no overhead between forwards
-	stopped := c.gate.stop.Load() && !done
-	if err == nil && !done && !stopped {
-		return false, false
-	}
-	device, failed := w.End()
-	if err == nil && !stopped {
-		err = failed
-	}
-	for i := range c.batch.LogitRows {
-		if done && err == nil && !l.runner.Sound(i) {
-			err = fmt.Errorf("%w: the logits are not finite", offload.ErrResult)
-		}
-	}
-	l.mu.Lock()
-	l.wave = nil
-	if done && err == nil {
-		l.balance.LearnDevice(c.batch.Rows()-w.CoresRows(), device)
-		l.balance.LearnCores(l.took, l.predicted)
-	}
-	c.ended, c.next = time.Now(), 0
-	if c.took = c.ended.Sub(c.gate.began); done {
-		c.next = len(c.gate.steps)
-	}
-	l.mu.Unlock()
-	if err != nil && !stopped {
-		l.moveToCores(failure{err: err})
-		return false, false
-	}
-	return true, done
-}
-
-// spend adds the time of a step or of a forward to that of the cores' part. The next step may take
-// as long.
-func (l *lanes) spend(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.took += d
-	l.slice = d
-}
-
-// runPart runs a part of a divided forward on the cores, on the second sets of activations, since
-// forwards of the cores' lane use the first.
-func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
-	l.runner.UseTeams(l.watch.team())
-	l.runner.Use(sched.Sets)
-	l.runner.Cut(nil)
-	return l.runner.Forward(l.leader, b, from, gate)
-}
-
-// endDivided stops a divided forward when the engine ends.
-func (l *lanes) endDivided() {
-	if l.wave != nil {
-		_, _ = l.wave.End()
 	}
 }
 
