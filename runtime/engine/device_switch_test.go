@@ -18,10 +18,7 @@ import (
 // TestDeviceSwitches checks that requests get the same tokens with each part of the dispatch to a
 // device switched off, and with forwards that always contend for memory.
 func TestDeviceSwitches(t *testing.T) {
-	list := deviceRequests(3)
-	if raceEnabled {
-		list = list[:2] // race builds interpret device programs slowly
-	}
+	list := deviceRequests(2)
 	for i := range list {
 		list[i].MaxTokens = 3
 		for k := range 64 - 32*i {
@@ -82,7 +79,7 @@ func TestDeviceDividesProactive(t *testing.T) {
 	list := deviceRequests(4)
 	long := func(i int) (r api.Request) {
 		r = api.Request{MaxTokens: 3, Class: api.Proactive}
-		for k := range 100 {
+		for k := range 70 {
 			r.Prompt = append(r.Prompt, int32((i+17*k)%90+2))
 		}
 		return r
