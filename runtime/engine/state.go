@@ -156,8 +156,8 @@ type Engine struct {
 	once     sync.Once // of Close
 
 	accelerates DeviceOptions // of onDevice
-	// traffic measures the memory that the device and the cores share; nil: they share none. contend
-	// is its method, which tests replace.
+	// traffic measures the memory that the device and the cores share; nil: they share none.
+	// contend is its method, which tests replace.
 	traffic *traffic.Monitor
 	contend func(cores, device traffic.Work) bool
 }

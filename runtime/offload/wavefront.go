@@ -249,14 +249,6 @@ func (w *Wavefront) needs(at point) point {
 	return point{}
 }
 
-// CoresRows returns the number of rows that the cores compute.
-func (w *Wavefront) CoresRows() (n int) {
-	for i := range w.chunks {
-		n += w.chunks[i].Cores.Rows()
-	}
-	return n
-}
-
 // Ready reports whether the next step of the cores can run, or has failed.
 func (w *Wavefront) Ready() bool {
 	if w.coresDone() {
