@@ -191,14 +191,14 @@ lanes: build ## one lane for both phases against a lane for each, on a simulated
 	$(MAKE) results
 
 ABLATION_MACHINE ?= zen4-2c
-ABLATION_FLAGS ?= --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speed 3 --runs 3
+ABLATION_FLAGS ?= --threads 1 --traffic --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speed 3 --runs 3
 ablation: build ## reactive first token and proactive throughput without each part of the dispatch to a device, simulated; writes docs/results/data/ABLATION_MACHINE/ablation-1.csv
 	./$(BIN) bench load ablation $(ABLATION_FLAGS) --format csv > bin/ablation.csv
 	{ echo "# title: First-token latency and proactive throughput with a simulated device, without each part of the dispatch"; \
 	  echo "# command: sandwich bench load ablation $(ABLATION_FLAGS) --format csv"; echo "# build: $(COMMIT)"; \
 	  echo "# date: $$(date +%F)"; \
 	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
-	  echo "# note: neither side is slowed by the other, so bandwidth-aware dispatch shows its cost only"; \
+	  echo "# note: with --traffic the device reads as much memory as its kernels would, on a core of its own"; \
 	  test -z "$(ABLATION_NOTE)" || echo "# note: $(ABLATION_NOTE)"; cat bin/ablation.csv; } > docs/results/data/$(ABLATION_MACHINE)/ablation-1.csv
 	$(MAKE) results
 

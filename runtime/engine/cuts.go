@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
@@ -117,14 +118,26 @@ func (c *lane) planOnDevice(act *sched.Action) {
 	}
 }
 
-// divide starts a forward on the device and the cores together, if that is predicted to be faster
-// than the device alone. It reports whether it did. Forwards that may halt for others are not
-// divided.
+// divide starts or resumes a forward on the device and the cores together, if that is predicted to
+// be faster than the device alone. It reports whether it did. A proactive prompt is not divided
+// next to reactive requests.
 func (l *lanes) divide(act *sched.Action) bool {
 	c := &l.onDevice
 	c.onCores = false
-	halts := act.Bound > 0 || act.Quantum > 0
-	if !l.enabled || !c.device.Exact() || act.Kind != sched.Prefill || halts || len(c.batch.Spans) != 1 {
+	if !l.enabled || !c.device.Exact() || len(c.batch.Spans) != 1 {
+		return false
+	}
+	p := &l.paused
+	if p.wave != nil && p.id == act.ID && act.Kind == sched.Resume {
+		l.resumeDivided(act)
+		return true
+	}
+	if p.wave != nil && (p.id == act.ID || p.set == c.set || l.jobs[p.id] == nil) {
+		l.discardPaused()
+	}
+	j := l.jobs[act.ID]
+	proactive := j != nil && j.req.Class == api.Proactive
+	if act.Kind != sched.Prefill || act.Quantum > 0 || proactive && l.reactive() {
 		return false
 	}
 	s := c.batch.Spans[0]
@@ -136,10 +149,63 @@ func (l *lanes) divide(act *sched.Action) bool {
 	if err != nil {
 		return false // the device wants logits
 	}
-	l.wave, l.predicted, l.took, c.onCores = w, l.onCores(s.Pos+m, s.Rows-m), 0, true
+	l.wave, l.rows, l.predicted, l.took, c.onCores = w, m, l.onCores(s.Pos+m, s.Rows-m), 0, true
+	l.share = 1
+	if proactive {
+		l.share = l.quantum
+	}
 	l.counts.Divided++
 	l.change()
 	return true
+}
+
+// reactive reports whether a reactive request is live. Engine.mu is held.
+func (e *Engine) reactive() bool {
+	for _, j := range e.jobs {
+		if j.req.Class == api.Reactive {
+			return true
+		}
+	}
+	return false
+}
+
+// resumeDivided continues a divided forward that halted, until the end of its quantum.
+func (l *lanes) resumeDivided(act *sched.Action) {
+	c, p := &l.onDevice, &l.paused
+	l.wave, l.rows, l.predicted, l.took, c.onCores = p.wave, p.rows, p.predicted, p.took, true
+	l.share = l.quantum
+	w := p.wave
+	*p = pausedPrefill{}
+	w.Resume([]offload.Chunk{offload.SplitBatch(&c.batch, l.rows)})
+	l.resumes++
+	if n := l.resumes; act.Quantum > 0 {
+		time.AfterFunc(act.Quantum, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.wave == w && l.resumes == n {
+				l.halt()
+			}
+		})
+	}
+	l.change()
+}
+
+// halt stops the forward on the device's lane. Engine.mu is held.
+func (l *lanes) halt() {
+	l.onDevice.gate.stop.Store(true)
+	if l.wave != nil {
+		l.wave.Pause()
+	}
+	l.change()
+}
+
+// discardPaused ends a divided forward that halted; its prompt starts again. Engine.mu is held.
+func (l *lanes) discardPaused() {
+	if j := l.jobs[l.paused.id]; j != nil {
+		j.resumeAt = 0
+	}
+	l.paused.wave.Discard()
+	l.paused = pausedPrefill{}
 }
 
 // deviceRows returns the rows of a chunk that the device is to compute if the chunk is divided, 0
@@ -151,11 +217,18 @@ func (l *lanes) onCores(pos, rows int) time.Duration {
 	return l.cores.costs.Forward(phase.Prefill, cost.Span(pos, rows))
 }
 
-// ready reports whether the cores are to continue with a divided forward: if it can continue, and
-// no forward of the cores waits or one has run since the last step.
+// ready reports whether the loop is to continue with a divided forward: if its next step can run
+// and no forward of the cores waits, or one has run since the last step; or if it has halted.
 func (l *lanes) ready() bool {
 	w := l.currentWave()
-	return w != nil && (w.Ready() && (l.slice > 0 || l.queued.Load() == 0) || l.onDevice.gate.stop.Load())
+	if w == nil {
+		return false
+	}
+	if l.onDevice.gate.stop.Load() {
+		halted, _ := w.Halted()
+		return halted
+	}
+	return w.Ready() && (l.slice > 0 || l.queued.Load() == 0)
 }
 
 func (l *lanes) currentWave() *offload.Wavefront {
@@ -164,8 +237,8 @@ func (l *lanes) currentWave() *offload.Wavefront {
 	return l.wave
 }
 
-// dividedGate halts the cores' part of a forward for a forward of the cores that waits, after as
-// long as the last one of those took.
+// dividedGate halts the cores' part of a forward for a forward of the cores that waits, after a
+// share of the time that the last one of those took.
 type dividedGate struct {
 	l     *lanes
 	until time.Time
@@ -176,59 +249,96 @@ func (g *dividedGate) Passed(int) bool {
 }
 
 // stepDivided continues with the cores' part of a divided forward. It reports whether the forward
-// ended, and whether it is done. If the device failed the forward is queued for the cores.
+// ended or halted, and whether it is done. If the device failed the forward is queued for the
+// cores.
 func (l *lanes) stepDivided() (ended, done bool) {
 	c, w := &l.onDevice, l.currentWave()
+	if c.gate.stop.Load() {
+		return l.pauseDivided(w)
+	}
 	began := time.Now()
 	done, err := w.Step(&dividedGate{l, began.Add(l.slice)}, l.runPart)
 	l.spend(time.Since(began))
 	l.slice = 0
 	l.cores.ended = time.Time{} // the time since then is no overhead between forwards
-	stopped := c.gate.stop.Load() && !done
-	if err == nil && !done && !stopped {
+	if err == nil && !done {
 		return false, false
 	}
 	device, failed := w.End()
-	if err == nil && !stopped {
+	if err == nil {
 		err = failed
 	}
 	for i := range c.batch.LogitRows {
-		if done && err == nil && !l.runner.Sound(i) {
+		if err == nil && !l.runner.Sound(i) {
 			err = fmt.Errorf("%w: the logits are not finite", offload.ErrResult)
 		}
 	}
 	l.mu.Lock()
-	l.wave = nil
-	if done && err == nil {
-		l.balance.LearnDevice(c.batch.Rows()-w.CoresRows(), device)
+	if err == nil {
+		l.balance.LearnDevice(l.rows, device)
 		l.balance.LearnCores(l.took, l.predicted)
 	}
-	c.ended, c.next = time.Now(), 0
-	if c.took = c.ended.Sub(c.gate.began); done {
-		c.next = len(c.gate.steps)
-	}
+	l.endWave(len(c.gate.steps))
 	l.mu.Unlock()
-	if err != nil && !stopped {
+	if err != nil {
 		l.moveToCores(failure{err: err})
 		return false, false
 	}
-	return true, done
+	return true, true
+}
+
+// endWave notes that no divided forward is in flight, and the op before which it ended. Engine.mu
+// is held.
+func (l *lanes) endWave(next int) {
+	c := &l.onDevice
+	l.wave = nil
+	c.ended, c.next = time.Now(), next
+	c.took = c.ended.Sub(c.gate.began)
+}
+
+// pauseDivided ends a divided forward that has halted, and keeps it for resumption.
+func (l *lanes) pauseDivided(w *offload.Wavefront) (ended, done bool) {
+	c := &l.onDevice
+	if _, err := w.Halted(); err != nil {
+		_, err = w.End()
+		l.mu.Lock()
+		l.endWave(0)
+		closing := l.closing
+		l.mu.Unlock()
+		if closing {
+			return true, false
+		}
+		l.moveToCores(failure{err: err})
+		return false, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused.wave != nil {
+		l.discardPaused()
+	}
+	l.paused = pausedPrefill{wave: w, id: l.driver.InFlight(deviceLane).ID, set: c.set, rows: l.rows,
+		predicted: l.predicted, took: l.took}
+	l.endWave(max(1, min(w.Op(), len(c.gate.steps)-1))) // 0 would begin again
+	if l.jobs[l.paused.id] == nil {
+		l.discardPaused()
+	}
+	return true, false
 }
 
 // spend adds the time of a step or of a forward to that of the cores' part. The next step may take
-// as long.
+// a share of it.
 func (l *lanes) spend(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.took += d
-	l.slice = d
+	l.slice = time.Duration(l.share * float64(d))
 }
 
 // runPart runs a part of a divided forward on the cores, on the second sets of activations, since
 // forwards of the cores' lane use the first.
 func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
 	l.runner.UseTeams(l.watch.team())
-	l.runner.Use(sched.Sets)
+	l.runner.Use(sched.Sets + l.onDevice.set)
 	l.runner.Cut(nil)
 	return l.runner.Forward(l.leader, b, from, gate)
 }
@@ -237,6 +347,9 @@ func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, e
 func (l *lanes) endDivided() {
 	if l.wave != nil {
 		_, _ = l.wave.End()
+	}
+	if l.paused.wave != nil {
+		l.paused.wave.Discard()
 	}
 }
 

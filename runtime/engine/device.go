@@ -142,7 +142,7 @@ func (e *Engine) compileAhead(j *job) {
 	urgent := j.req.Class == api.Reactive
 	for pos, end := e.sched.Cached(j.req.Salt, j.req.Prompt), len(j.req.Prompt); pos < end; pos += chunk {
 		n := min(chunk, end-pos)
-		if m := e.lanes.deviceRows(pos, n); e.lanes.enabled && urgent && m > 0 {
+		if m := e.lanes.deviceRows(pos, n); e.lanes.enabled && (urgent || !e.reactive()) && m > 0 {
 			n = m
 		}
 		d.Prepare(n, urgent)
@@ -160,6 +160,9 @@ func (l *lanes) lane(id sched.LaneID) *lane {
 // Carry carries out the scheduler's actions that run no forward.
 func (l *lanes) Carry(a *sched.Action) {
 	l.lane(a.Lane).Carry(a)
+	if a.Kind == sched.Halt && a.Lane == deviceLane {
+		l.halt()
+	}
 	l.change()
 }
 
@@ -309,6 +312,7 @@ func (l *lanes) lose(err error) {
 	l.mu.Lock()
 	c.device, c.costs, c.ended = nil, l.cores.costs, time.Time{}
 	l.cores.upload = [sched.Sets]*offload.Upload{}
+	l.paused = pausedPrefill{} // its goroutine does not run
 	if !stopped {
 		l.counts.LostDevices++
 	}

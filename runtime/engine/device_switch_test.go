@@ -2,21 +2,23 @@ package engine
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"sandwich/runtime/api"
+	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/engine/traffic"
+	"sandwich/runtime/offload/split"
 	"sandwich/runtime/phase"
 )
 
 // TestDeviceSwitches checks that requests get the same tokens with each part of the dispatch to a
 // device switched off, and with forwards that always contend for memory.
 func TestDeviceSwitches(t *testing.T) {
-	list := deviceRequests(3)
-	if raceEnabled {
-		list = list[:2] // race builds interpret device programs slowly
-	}
+	list := deviceRequests(2)
 	for i := range list {
 		list[i].MaxTokens = 3
 		for k := range 64 - 32*i {
@@ -65,6 +67,73 @@ func TestDeviceSwitches(t *testing.T) {
 			sameTokens(t, allTokens(t, e, list), want)
 			if name == "always bound by memory" && asked == 0 {
 				t.Error("no forwards were compared")
+			}
+		})
+	}
+}
+
+// TestDeviceDividesProactive checks that a proactive prompt that the device and the cores compute
+// together halts for a reactive one and resumes where it halted, with the same tokens, also if the
+// device is lost while the prompt is halted.
+func TestDeviceDividesProactive(t *testing.T) {
+	list := deviceRequests(4)
+	long := func(i int) (r api.Request) {
+		r = api.Request{MaxTokens: 3, Class: api.Proactive}
+		for k := range 70 {
+			r.Prompt = append(r.Prompt, int32((i+17*k)%90+2))
+		}
+		return r
+	}
+	first, slow, quick := long(1), long(2), list[2]
+	quick.MaxTokens = 3
+	options := func(a DeviceOptions) Options {
+		o := deviceOptions(t)
+		o.Plan.Chunk, o.Accelerator = 128, a
+		return o
+	}
+	want := allTokens(t, open(t, options(DeviceOptions{})), []api.Request{slow, quick})
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint("lost ", lost), func(t *testing.T) {
+			var armed atomic.Bool
+			var submitted atomic.Int64
+			now, arrived := make(chan struct{}), make(chan struct{})
+			dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
+				if !armed.Load() {
+					return sim.None
+				}
+				n := submitted.Add(1)
+				if n == 2 { // of the proactive prompt
+					close(now)
+					<-arrived
+				}
+				if lost && n == 4 { // while it is halted
+					return sim.Crash
+				}
+				return sim.None
+			}})
+			t.Cleanup(func() { dev.Close() })
+			e := open(t, options(DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill},
+				Divide: true}))
+			allTokens(t, e, []api.Request{first}) // measures the device
+			e.mu.Lock()
+			e.lanes.balance = split.Balance{}
+			e.lanes.balance.LearnDevice(1, time.Hour) // the cores compute as much as possible
+			e.mu.Unlock()
+			armed.Store(true)
+			r := quick
+			r.Queued = func(api.Queue) { close(arrived) }
+			var got [2][][]int32
+			var wait sync.WaitGroup
+			wait.Go(func() { got[0] = allTokens(t, e, []api.Request{slow}) })
+			<-now
+			wait.Go(func() { got[1] = allTokens(t, e, []api.Request{r}) })
+			wait.Wait()
+			sameTokens(t, append(got[0], got[1]...), want)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.counts.Divided == 0 || e.counts.LostDevices > 0 != lost || !lost && e.lanes.resumes == 0 {
+				t.Errorf("%d prompts were divided, %d resumed, %d devices lost, %d submissions", e.counts.Divided,
+					e.lanes.resumes, e.counts.LostDevices, submitted.Load())
 			}
 		})
 	}

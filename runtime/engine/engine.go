@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -116,6 +117,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	e.cores.Engine, e.cores.costs = e, costs
 	e.openPrefixes(&o)
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator, &o.Accelerator))
+	e.lanes.quantum = cmp.Or(o.Quantum, sched.DefaultQuantum)
 	return e, nil
 }
 

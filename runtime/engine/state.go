@@ -20,6 +20,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/offload"
+	"sandwich/runtime/offload/split"
 	"sandwich/runtime/offload/unified"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
@@ -67,7 +68,7 @@ type PrefixOptions struct {
 	Store *disk.Store // nil: prefixes are not stored
 	// Always loads what is stored even if computing it is predicted to be faster, for measurements.
 	Always bool
-	Model string      // name of the model, for lists
+	Model  string // name of the model, for lists
 }
 
 // DeviceOptions configures forwards on a device. The zero value uses the cores alone.
@@ -155,8 +156,8 @@ type Engine struct {
 	once     sync.Once // of Close
 
 	accelerates DeviceOptions // of onDevice
-	// traffic measures the memory that the device and the cores share; nil: they share none. contend
-	// is its method, which tests replace.
+	// traffic measures the memory that the device and the cores share; nil: they share none.
+	// contend is its method, which tests replace.
 	traffic *traffic.Monitor
 	contend func(cores, device traffic.Work) bool
 }
@@ -242,10 +243,23 @@ type failure struct {
 type divided struct {
 	enabled   bool
 	slice     time.Duration // of the next step, if a forward of the cores waits; used by the loop
-	balance   offload.Balance
+	balance   split.Balance
 	wave      *offload.Wavefront // nil: none
 	predicted time.Duration      // of the cores' part
 	took      time.Duration      // of the cores' part and of the forwards in between
+	rows      int                // of the device's part
+	share     float64            // time of the cores' part per time of forwards in between
+	paused    pausedPrefill
+	resumes   int     // of divided forwards
+	quantum   float64 // share of the cores' part of proactive prompts
+}
+
+// pausedPrefill is a divided forward that halted. Its activations are kept until it resumes.
+type pausedPrefill struct {
+	wave            *offload.Wavefront // nil: none
+	id              sched.ID
+	set, rows       int
+	predicted, took time.Duration
 }
 
 // watch checks the available CPUs at intervals. When the cpuset or the quota shrinks while serving,
@@ -279,27 +293,6 @@ type storedPrefixes struct {
 	checks sync.Map
 	// always is PrefixOptions.Always.
 	always bool
-}
-
-// Counts are totals since the start of the engine.
-type Counts struct {
-	Requests, PromptTokens, GeneratedTokens int64
-	Prefills, Decodes                       int64 // forwards; each part of a halted prefill counts
-	PrefillTime, DecodeTime                 time.Duration
-	LostDevices                             int64 // devices that failed
-	Divided                                 int64 // prefills that a device and the cores computed together
-}
-
-// Forward describes a forward that ended, for timelines.
-type Forward struct {
-	Began, Ended time.Time
-	Lane         string // name of the lane: of the device, or "cores"
-	Prefill      bool
-	Rows         [2]int // by request class
-	Quantum      bool   // a proactive prefill next to reactive work
-	Halted       bool
-	Whole        bool      // all ops ran in this forward: it neither resumed nor halted
-	Load         cost.Load // amount of work of the batch
 }
 
 // prefillCosts returns the table that predicts prompts.

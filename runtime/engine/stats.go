@@ -12,6 +12,27 @@ import (
 	"sandwich/runtime/sched"
 )
 
+// Counts are totals since the start of the engine.
+type Counts struct {
+	Requests, PromptTokens, GeneratedTokens int64
+	Prefills, Decodes                       int64 // forwards; each part of a halted prefill counts
+	PrefillTime, DecodeTime                 time.Duration
+	LostDevices                             int64 // devices that failed
+	Divided                                 int64 // prefills that a device and the cores computed together
+}
+
+// Forward describes a forward that ended, for timelines.
+type Forward struct {
+	Began, Ended time.Time
+	Lane         string // name of the lane: of the device, or "cores"
+	Prefill      bool
+	Rows         [2]int // by request class
+	Quantum      bool   // a proactive prefill next to reactive work
+	Halted       bool
+	Whole        bool      // all ops ran in this forward: it neither resumed nor halted
+	Load         cost.Load // amount of work of the batch
+}
+
 // add counts a forward and its duration.
 func (c *Counts) add(act *sched.Action, took time.Duration) {
 	if act.Kind == sched.Decode {

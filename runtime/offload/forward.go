@@ -245,6 +245,10 @@ func (f *forward) canRead(from, to int) (ready bool, err error) {
 		if err == nil && !ready && len(f.flying) == 0 {
 			ready, err = true, wait()
 		}
+		if errors.Is(err, errPaused) {
+			f.halted = true
+			return false, nil
+		}
 		if err != nil || !ready {
 			return false, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandwich/runtime/exec"
@@ -19,19 +20,32 @@ import (
 // have the bits of either side alone.
 //
 // The device runs in a goroutine. The caller runs the part of the cores by Step until that is done,
-// and calls End.
+// and calls End. Between Pause and Resume other forwards may run on other sets of activations.
 type Wavefront struct {
 	runner   *Runner
 	chunks   []Chunk
 	onDevice *progress // keys and values that are in the cores' cache
 	onCores  *progress // keys and values whose copies to the device are submitted
-	ended    chan struct{}
-	took     time.Duration // of the device; read after ended is closed
+	changed  func()
+	device   deviceSide
+	pausing  atomic.Bool
+	stopped  atomic.Bool    // no goroutine runs the device's part
+	running  sync.WaitGroup // the goroutine
 	cancel   context.CancelFunc
 
 	next   point   // of the cores
 	upload *Upload // of the current chunk
 	gate   wavefrontGate
+}
+
+// deviceSide is the state of the device's part, which its goroutine owns.
+type deviceSide struct {
+	ctx    context.Context // of all forwards
+	set    int
+	chunk  int
+	before int           // last chunk with a part of the cores; -1: none
+	halted *forward      // of the chunk; nil: it has not begun
+	took   time.Duration // without pauses
 }
 
 // Chunk is consecutive rows of one sequence. Either part may be empty. The device's part comes
@@ -67,7 +81,7 @@ func (r *Runner) StartWavefront(ctx context.Context, set int, chunks []Chunk, ch
 		return nil, errors.New("a device with experts on the cores does not divide prompts")
 	}
 	w := &Wavefront{runner: r, chunks: chunks, onDevice: newProgress(changed), onCores: newProgress(nil),
-		ended: make(chan struct{})}
+		changed: changed, device: deviceSide{set: set, before: -1}}
 	w.gate.Wavefront = w
 	for i := range chunks {
 		if err := w.check(i); err != nil {
@@ -75,17 +89,57 @@ func (r *Runner) StartWavefront(ctx context.Context, set int, chunks []Chunk, ch
 		}
 	}
 	w.skipEmpty()
-	ctx, w.cancel = context.WithCancel(ctx)
-	go func() {
-		defer close(w.ended)
-		began := time.Now()
-		if err := w.runDevice(ctx, set); err != nil {
-			w.fail(err)
-		}
-		w.took = time.Since(began)
-	}()
+	w.device.ctx, w.cancel = context.WithCancel(ctx)
+	w.start()
 	return w, nil
 }
+
+// start runs the device's part in a goroutine until it is done, halts or fails.
+func (w *Wavefront) start() {
+	w.stopped.Store(false)
+	w.running.Go(func() {
+		began := time.Now()
+		if err := w.runDevice(); err != nil {
+			w.fail(err)
+		}
+		w.device.took += time.Since(began)
+		w.stopped.Store(true)
+		if w.changed != nil {
+			w.changed()
+		}
+	})
+}
+
+// Pause stops the device's part after the segments in flight; it does not wait. The caller runs no
+// Step until Resume. Halted reports when other forwards may run.
+func (w *Wavefront) Pause() {
+	w.pausing.Store(true)
+	w.onCores.interrupt(true)
+}
+
+// Halted reports whether the device's part has stopped, and why it failed, if it did.
+func (w *Wavefront) Halted() (bool, error) {
+	_, err := w.onDevice.reached(point{})
+	return w.stopped.Load(), err
+}
+
+// Resume continues after Pause, once Halted. chunks has the same rows as before, in memory that
+// remains valid until the next Pause.
+func (w *Wavefront) Resume(chunks []Chunk) {
+	copy(w.chunks, chunks)
+	w.pausing.Store(false)
+	w.onCores.interrupt(false)
+	w.start()
+}
+
+// Discard ends a wavefront that is paused. The chunks must be computed again.
+func (w *Wavefront) Discard() {
+	w.cancel()
+	w.running.Wait()
+}
+
+// Op returns the op of the current chunk that the cores have reached.
+func (w *Wavefront) Op() int { return w.next.op }
 
 // check returns an error if a chunk cannot be computed.
 func (w *Wavefront) check(i int) error {
@@ -111,32 +165,53 @@ func (w *Wavefront) fail(err error) {
 	w.onCores.fail(err)
 }
 
-// runDevice computes the device's parts.
-func (w *Wavefront) runDevice(ctx context.Context, set int) error {
-	r, ops := w.runner, len(w.runner.model.Ops)
-	before := -1 // last chunk with a part of the cores
-	for i := range w.chunks {
-		if c := &w.chunks[i]; c.Device.Rows() > 0 {
-			f := forward{Runner: r, set: r.sets[set], batch: &c.Device, end: r.endOf(&c.Device), byLayer: true,
-				gate: deviceProgress{w, i}}
-			if before := before; before >= 0 {
-				f.coming = w.chunks[before].Cores.Spans
-				f.reads = func(op int) (ready bool, wait func() error, err error) {
-					at := point{before, op}
-					ready, err = w.onCores.reached(at)
-					return ready, func() error { return w.onCores.wait(at) }, err
-				}
-			}
-			if err := f.runAll(ctx); err != nil {
+// runDevice computes the device's parts, from where they halted on.
+func (w *Wavefront) runDevice() error {
+	d, ops := &w.device, len(w.runner.model.Ops)
+	for ; d.chunk < len(w.chunks); d.chunk++ {
+		if w.chunks[d.chunk].Device.Rows() > 0 {
+			if err := w.runChunk(); err != nil || d.halted != nil {
 				return err
 			}
-			w.onDevice.reach(point{i, ops})
+			w.onDevice.reach(point{d.chunk, ops})
 		}
-		if w.chunks[i].Cores.Rows() > 0 {
-			before = i
+		if w.chunks[d.chunk].Cores.Rows() > 0 {
+			d.before = d.chunk
 		}
 	}
 	w.onDevice.reach(point{len(w.chunks), 0})
+	return nil
+}
+
+// runChunk begins or continues the forward of the device's current chunk. It sets halted if that
+// does not end.
+func (w *Wavefront) runChunk() error {
+	d, r := &w.device, w.runner
+	f := d.halted
+	if f == nil {
+		b := &w.chunks[d.chunk].Device
+		f = &forward{Runner: r, set: r.sets[d.set], batch: b, end: r.endOf(b), byLayer: true,
+			gate: deviceProgress{w, d.chunk}}
+		if before := d.before; before >= 0 {
+			f.coming = w.chunks[before].Cores.Spans
+			f.reads = func(op int) (ready bool, wait func() error, err error) {
+				at := point{before, op}
+				ready, err = w.onCores.reached(at)
+				return ready, func() error { return w.onCores.wait(at) }, err
+			}
+		}
+	}
+	run := f.resume
+	if d.halted == nil {
+		run = f.runAll
+	}
+	f.halted, d.halted = false, nil
+	if err := run(d.ctx); err != nil {
+		return err
+	}
+	if f.next < f.end {
+		d.halted = f
+	}
 	return nil
 }
 
@@ -148,7 +223,7 @@ type deviceProgress struct {
 
 func (g deviceProgress) Passed(next int) bool {
 	g.onDevice.reach(point{g.chunk, next})
-	return false
+	return g.pausing.Load()
 }
 
 // skipEmpty moves the cores on to the next chunk in which they have rows.
@@ -172,14 +247,6 @@ func (w *Wavefront) needs(at point) point {
 		}
 	}
 	return point{}
-}
-
-// CoresRows returns the number of rows that the cores compute.
-func (w *Wavefront) CoresRows() (n int) {
-	for i := range w.chunks {
-		n += w.chunks[i].Cores.Rows()
-	}
-	return n
 }
 
 // Ready reports whether the next step of the cores can run, or has failed.
@@ -266,7 +333,7 @@ func (w *Wavefront) End() (device time.Duration, err error) {
 		w.cancel()
 		w.onCores.fail(context.Canceled)
 	}
-	<-w.ended
+	w.running.Wait()
 	w.cancel()
 	_, err = w.onDevice.reached(point{})
 	if err != nil {
@@ -276,69 +343,5 @@ func (w *Wavefront) End() (device time.Duration, err error) {
 			}
 		}
 	}
-	return w.took, err
-}
-
-// progress says how far one side of a wavefront is: which chunk, and which of its ops are complete.
-// Its methods may be called concurrently.
-type progress struct {
-	mu      sync.Mutex
-	changed *sync.Cond
-	at      point
-	failed  error
-	notify  func() // called after each change; nil: not
-}
-
-// point is the end of the ops before op of a chunk.
-type point struct{ chunk, op int }
-
-func (p point) before(o point) bool { return p.chunk < o.chunk || p.chunk == o.chunk && p.op < o.op }
-
-func newProgress(notify func()) *progress {
-	p := &progress{notify: notify}
-	p.changed = sync.NewCond(&p.mu)
-	return p
-}
-
-// reach says that a point is reached.
-func (p *progress) reach(at point) {
-	p.mu.Lock()
-	if p.at.before(at) {
-		p.at = at
-	}
-	p.changed.Broadcast()
-	p.mu.Unlock()
-	if p.notify != nil {
-		p.notify()
-	}
-}
-
-// fail makes all later calls of reached and wait return an error. The first one is kept.
-func (p *progress) fail(err error) {
-	p.mu.Lock()
-	if p.failed == nil {
-		p.failed = err
-	}
-	p.changed.Broadcast()
-	p.mu.Unlock()
-	if p.notify != nil {
-		p.notify()
-	}
-}
-
-// reached reports whether a point is reached.
-func (p *progress) reached(at point) (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.at.before(at), p.failed
-}
-
-// wait blocks until a point is reached.
-func (p *progress) wait(at point) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.at.before(at) && p.failed == nil {
-		p.changed.Wait()
-	}
-	return p.failed
+	return w.device.took, err
 }

@@ -47,13 +47,7 @@ func (g *rig) prompt(tokens []int32) {
 // wavefront computes the batch in chunks of the given rows, of which the device computes the given
 // numbers, and returns the logits of the last row.
 func (g *rig) wavefront(chunks [][2]int) ([]float32, error) {
-	var list []Chunk
-	for rest := &g.batch; len(chunks) > 0; chunks = chunks[1:] {
-		both := SplitBatch(rest, chunks[0][0])
-		list = append(list, SplitBatch(&both.Device, chunks[0][1]))
-		rest = &both.Cores
-	}
-	w, err := g.runner.StartWavefront(g.t.Context(), 0, list, nil)
+	w, err := g.runner.StartWavefront(g.t.Context(), 0, g.split(chunks), nil)
 	if err != nil {
 		return nil, err
 	}

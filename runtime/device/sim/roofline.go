@@ -18,6 +18,18 @@ type Roofline struct {
 	Static float64
 }
 
+// KernelBytes is a function for [Config]: a product reads its weights.
+func (r Roofline) KernelBytes(k *devgen.Kernel, _ [3]int, push []uint32) float64 {
+	size := map[string]float64{}
+	for i, name := range k.Push {
+		size[name] = float64(push[i])
+	}
+	if size["m"] == 0 {
+		return 0
+	}
+	return size["n"] * size["k"] * r.WeightBytes
+}
+
 // KernelDuration is a function for [Config]. A product has the push words m, n and k.
 func (r Roofline) KernelDuration(k *devgen.Kernel, _ [3]int, push []uint32) time.Duration {
 	size := map[string]float64{}

@@ -42,6 +42,11 @@ type Config struct {
 	CopyBytesPerS  float64       // of Write, Read and Copy
 	KernelDuration func(k *devgen.Kernel, groups [3]int, push []uint32) time.Duration
 
+	// KernelBytes returns the memory that a kernel reads. On the wall clock in Timed mode the device
+	// reads as much memory of this process during a submission, at an even rate, and takes longer
+	// if it gets less. That keeps a core busy. nil: it reads none.
+	KernelBytes func(k *devgen.Kernel, groups [3]int, push []uint32) float64
+
 	// Sleep waits in Timed mode; nil is the wall clock. It is called once per submission and per
 	// other call, and returns early with an error when the channel is closed.
 	Sleep func(d time.Duration, lost <-chan struct{}) error
@@ -78,10 +83,11 @@ type Device struct {
 	config Config
 	queue  *queue.Queue
 
-	mu    sync.Mutex
-	used  uint64
-	work  map[device.Ticket]submission // not complete
-	ready time.Time                    // end of the last submission on the wall clock
+	mu      sync.Mutex
+	used    uint64
+	work    map[device.Ticket]submission // not complete
+	ready   time.Time                    // end of the last submission on the wall clock
+	traffic traffic
 }
 
 // submission is recorded work and when it was submitted.
@@ -173,6 +179,14 @@ func (d *Device) busy(s submission, t time.Duration) error {
 			d.ready = s.at
 		}
 		d.ready = d.ready.Add(t)
+		if bytes := d.bytesOf(s.steps); bytes > 0 {
+			if err := d.traffic.read(bytes, d.ready, d.queue.Lost()); err != nil {
+				return err
+			}
+			if now := time.Now(); d.ready.Before(now) {
+				d.ready = now
+			}
+		}
 		t = time.Until(d.ready)
 	}
 	return d.wait(t)

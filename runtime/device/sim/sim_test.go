@@ -249,3 +249,29 @@ func TestNaNInSharedMemory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTraffic checks that a device reads the memory of its kernels, also when it cannot keep its
+// rate, and stops when it is closed.
+func TestTraffic(t *testing.T) {
+	r := Roofline{FLOPs: 1e15, Bandwidth: 1e15, WeightBytes: 1}
+	push := []uint32{2, 1000, 3000}
+	k := &devgen.Kernel{Push: []string{"m", "n", "k"}}
+	if got := r.KernelBytes(k, [3]int{}, push); got != 3e6 {
+		t.Errorf("%g bytes of a product, want 3e6", got)
+	}
+	if got := r.KernelBytes(&devgen.Kernel{Push: []string{"n"}}, [3]int{}, []uint32{7}); got != 0 {
+		t.Errorf("%g bytes of a sum of rows, want 0", got)
+	}
+	var m traffic
+	lost := make(chan struct{})
+	if err := m.read(3e6, time.Now(), lost); err != nil || m.sum == 0 {
+		t.Errorf("read: %v, sum %d", err, m.sum)
+	}
+	if at := m.at; at < 3e6/8 || at > 3e6/8+trafficPart {
+		t.Errorf("%d words were read, want %d", at, int(3e6/8))
+	}
+	close(lost)
+	if err := m.read(1e15, time.Now().Add(time.Hour), lost); !errors.Is(err, device.ErrLost) {
+		t.Errorf("a closed device reads: %v", err)
+	}
+}

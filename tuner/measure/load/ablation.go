@@ -18,6 +18,7 @@ type Ablation struct {
 	Speed   float64       // arithmetic of the device, as a multiple of the cores'
 	Static  float64       // factor of the arithmetic of products whose shape is a constant of the kernel
 	Compile time.Duration // of a kernel
+	Traffic bool          // the device reads memory as it would
 }
 
 // The parts that can be switched off.
@@ -77,8 +78,12 @@ func (a *Ablation) Measure(ctx context.Context) (rows []AblationRow, err error) 
 
 // without runs the arrivals with a part switched off.
 func (a *Ablation) without(ctx context.Context, part string, r sim.Roofline) (row AblationRow, err error) {
-	dev := sim.New(sim.Config{Mode: sim.Timed, Unified: true, Launch: a.Launch, CopyBytesPerS: a.Copy,
-		Compile: a.Compile, KernelDuration: r.KernelDuration})
+	c := sim.Config{Mode: sim.Timed, Unified: true, Launch: a.Launch, CopyBytesPerS: a.Copy, Compile: a.Compile,
+		KernelDuration: r.KernelDuration}
+	if a.Traffic {
+		c.KernelBytes = r.KernelBytes
+	}
+	dev := sim.New(c)
 	var lost error
 	on := engine.DeviceOptions{Device: dev, Name: "simulated device", Phases: []phase.Phase{phase.Prefill},
 		Divide: part != partSplit, Static: part != partCompilation, IgnoreTraffic: part == partBandwidth,

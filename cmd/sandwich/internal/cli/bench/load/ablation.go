@@ -20,6 +20,7 @@ type ablationFlags struct {
 	simFlags
 	speed, static float64
 	compile       time.Duration
+	traffic       bool
 }
 
 func newAblation() *cobra.Command {
@@ -39,10 +40,12 @@ to first token and the proactive throughput with each part of the dispatch switc
 
 The engine, its scheduler and its copies are real, the switches are the engine's, and the cores compute. The device shares
 the memory of the cores. It takes the time of a device with the given speeds and computes nothing, so the tokens have no
-meaning. It reads no memory either: neither side slows the other down, so bandwidth-aware dispatch shows its cost only.
+meaning. With --traffic it reads as much memory as its kernels would, which keeps a core busy: leave one free by --threads.
+Without it neither side slows the other down, and bandwidth-aware dispatch shows its cost only.
 
 ` + filesText,
 		Example: `  sandwich bench load ablation --reactive 30 --proactive 120 --duration 20s
+  sandwich bench load ablation --threads 1 --traffic
   sandwich bench load ablation --speed 4 --static-speed 1.3 --compile 100ms --runs 3 --format csv`,
 		Args: flags.ExactArgs(0, ""),
 	}
@@ -52,6 +55,8 @@ meaning. It reads no memory either: neither side slows the other down, so bandwi
 	fs.Float64Var(&f.static, "static-speed", 1.2,
 		"arithmetic of kernels for a fixed number of rows, as a multiple of that of the others")
 	flags.Duration(fs, &f.compile, "compile", 30*time.Millisecond, "time to compile a kernel")
+	fs.BoolVar(&f.traffic, "traffic", false, "let the device read as much memory as its kernels would, on a core that "+
+		"--threads leaves free")
 	format := flags.Format(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := cmp.Or(f.check(), exit.Usage(f.checkAblation())); err != nil {
@@ -81,7 +86,7 @@ func (f *ablationFlags) measure(ctx context.Context) ([]load.AblationRow, error)
 		return nil, err
 	}
 	defer s.Close()
-	a := load.Ablation{Lanes: lanes, Speed: f.speed, Static: f.static, Compile: f.compile}
+	a := load.Ablation{Lanes: lanes, Speed: f.speed, Static: f.static, Compile: f.compile, Traffic: f.traffic}
 	rows, err := a.Measure(ctx)
 	for i := range rows {
 		rows[i].Model, rows[i].CPU = s.Name, s.Profile.Host.CPUModel

@@ -20,6 +20,12 @@ import (
 	"sandwich/tuner/replay"
 )
 
+// filesText describes the files of arrivals in help texts.
+const filesText = `--record writes the arrivals, and --replay offers them again at the same times; the rates, the sets and --duration then
+have no effect. The file has one JSON object per line, with the time in seconds from the start and lengths in tokens;
+prompts are generated from --seed:
+  {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64}`
+
 // loadFlags holds the flags of the verbs of bench load. Each verb adds those that apply to it.
 type loadFlags struct {
 	session  modelflags.Flags

@@ -8,11 +8,6 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 )
 
-const filesText = `--record writes the arrivals, and --replay offers them again at the same times; the rates, the sets and --duration then
-have no effect. The file has one JSON object per line, with the time in seconds from the start and lengths in tokens;
-prompts are generated from --seed:
-  {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64}`
-
 // New returns the verb bench load with its subcommands.
 func New() *cobra.Command {
 	var f loadFlags

@@ -1,4 +1,5 @@
-package offload
+// Package split chooses how a prompt is divided between a device and the cores.
+package split
 
 import (
 	"cmp"
