@@ -90,8 +90,8 @@ var draftBodies = []struct{ name, path, body string }{
 // accepted finds the accepted drafted tokens in an answer.
 var accepted = regexp.MustCompile(`"accepted_prediction_(tokens|count)":[1-9]`)
 
-// TestServeDrafts compares answers of every API with and without drafts. Each request is sent twice,
-// so that the second one is drafted from the answer to the first.
+// TestServeDrafts compares answers of every API with and without drafts. Each request is sent
+// twice, so that the second one is drafted from the answer to the first.
 func TestServeDrafts(t *testing.T) {
 	plain, drafts := startServe(t, "--speculate", "off"), startServe(t, "--speculate", "ngram")
 	drafted := map[string]bool{}

@@ -5,7 +5,6 @@ import (
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/engine/steptimes"
-	"sandwich/runtime/speculate"
 )
 
 // newDrafting returns the state of speculation for decode batches of up to rows rows, and whether
@@ -17,7 +16,7 @@ func newDrafting(o drafting.Options, r *forward.Runner, p *profiles.Profile, row
 		return nil, false, err
 	}
 	state := r.Assembly().States.Each()
-	copies = state > 0 && copiesStates(o.Rollback, curves[0], steptimes.Copy(state, r.Plan, p))
+	copies = state > 0 && copiesStates(o.Rollback, curves[0].Times, steptimes.Copy(state, r.Plan, p))
 	return drafting.New(o, curves, state > 0 && !copies), copies, nil
 }
 
@@ -27,13 +26,14 @@ func newDrafting(o drafting.Options, r *forward.Runner, p *profiles.Profile, row
 const copiesPerReplay = 4
 
 // copiesStates chooses how recurrent states return to the last accepted token of a draft: by
-// copies, of which one takes some seconds, or by a further row in a later step.
-func copiesStates(o drafting.Rollback, steps speculate.Curve, seconds float64) bool {
+// copies, of which one takes some seconds, or by a further row in a later step. steps are the
+// seconds of steps of 1, 2, ... rows.
+func copiesStates(o drafting.Rollback, steps []float64, seconds float64) bool {
 	switch {
 	case o != drafting.RollbackByCost:
 		return o == drafting.RollbackCopy
-	case len(steps.Times) < 2:
+	case len(steps) < 2:
 		return false
 	}
-	return copiesPerReplay*seconds < steps.Times[1]-steps.Times[0]
+	return copiesPerReplay*seconds < steps[1]-steps[0]
 }

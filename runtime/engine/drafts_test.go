@@ -10,7 +10,7 @@ import (
 
 // TestCopiesStates checks the choice between copies of states and tokens that are computed again.
 func TestCopiesStates(t *testing.T) {
-	steps := speculate.Curve{Times: []float64{1, 1.04, 1.08}} // a row takes 0.04 s
+	steps := []float64{1, 1.04, 1.08} // a row takes 0.04 s
 	for _, c := range []struct {
 		back    drafting.Rollback
 		seconds float64
@@ -23,7 +23,7 @@ func TestCopiesStates(t *testing.T) {
 			t.Errorf("rollback %d, %g s per copy: copies %v", c.back, c.seconds, got)
 		}
 	}
-	if copiesStates(drafting.RollbackByCost, speculate.Curve{Times: []float64{1}}, 0) {
+	if copiesStates(drafting.RollbackByCost, []float64{1}, 0) {
 		t.Error("states are copied for steps of one row")
 	}
 }

@@ -3,6 +3,7 @@
 // and tokens/s of each agent. Each request gets a seed, so that both servers must give one answer.
 // It fails if an answer differs.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { bounded } from "./proxy.mjs";
 import { serve } from "./server.mjs";
@@ -40,12 +41,30 @@ async function decoding(server) {
   return { gaps: sum("count"), seconds: sum("sum") };
 }
 
+// post sends a body and returns status and text of the answer, however long a prompt takes; fetch
+// gives up after five minutes without a header.
+function post(url, body) {
+  return new Promise((done, fail) => {
+    const req = httpRequest(url, { method: "POST", headers: { "content-type": "application/json" } }, async (res) => {
+      const parts = [];
+      try {
+        for await (const part of res) parts.push(part);
+        done({ status: res.statusCode, text: Buffer.concat(parts).toString() });
+      } catch (error) {
+        fail(error);
+      }
+    });
+    req.once("error", fail);
+    req.end(JSON.stringify(body));
+  });
+}
+
 // ask sends a request and returns the answer without what differs between equal requests.
 async function ask(server, { path, body }) {
   const before = await decoding(server);
-  const res = await fetch(server.url + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
-  const answer = await res.json();
-  if (!res.ok) throw new Error(`${path}: ${res.status} ${JSON.stringify(answer)}`);
+  const { status, text } = await post(server.url + path, body);
+  if (status !== 200) throw new Error(`${path}: ${status} ${text}`);
+  const answer = JSON.parse(text);
   const after = await decoding(server);
   const usage = answer.usage;
   const details = usage.completion_tokens_details ?? usage.output_tokens_details ?? {};

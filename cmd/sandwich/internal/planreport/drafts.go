@@ -18,7 +18,7 @@ import (
 // estimated from the ceilings of the plan's host.
 func Summarize(b *bundle.Bundle) summary.Summary {
 	s := summary.Of(b)
-	if s.Speculation != nil || s.Pooled || len(b.Host.Ceilings) == 0 {
+	if s.Speculation != nil || s.Pooled || s.BatchMax < 2 || len(b.Host.Ceilings) == 0 {
 		return s
 	}
 	m, err := modelshape.Outline(b.Plan.Model)
