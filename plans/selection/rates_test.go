@@ -237,7 +237,7 @@ func TestOlderRatesGrow(t *testing.T) {
 	if err := o.keepRates(host, &kept); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.rated(host, false); err != nil {
+	if _, err := o.rated(host, false, false); err != nil {
 		t.Fatal(err)
 	}
 	grown, err := profiles.Load(o.ratesPath(host))
