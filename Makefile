@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+.PHONY: results lanes ablation amx-check int8k-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -176,8 +176,18 @@ test-registry: build ## plans and prefixes pushed to and pulled from a real regi
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update
 
-amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models overlap)
+amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models overlap ops)
 	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
+
+INT8K_MACHINE ?= zen4-2c
+ROUNDS ?= 40
+int8k-check: build ## q2_K and q3_K by int8-k and by int8-256, in ROUNDS interleaved pairs on a quiet machine; writes docs/results/data/INT8K_MACHINE/int8-k-1.csv
+	sh docs/results/int8k-check.sh ./$(BIN) $(ROUNDS) > bin/int8-k.csv
+	{ echo "# title: q2_K and q3_K by exact integer sums (int8-k) and by superblock activations (int8-256)"; \
+	  echo "# command: make int8k-check ROUNDS=$(ROUNDS)"; echo "# build: $(COMMIT)"; echo "# date: $$(date +%F)"; \
+	  echo "# note: medians of interleaved pairs, and the median of their ratios"; cat bin/int8-k.csv; \
+	} > docs/results/data/$(INT8K_MACHINE)/int8-k-1.csv
+	$(MAKE) results
 
 LANES_MACHINE ?= zen4-2c
 LANES_FLAGS ?= --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speeds 1,3,20 --runs 2

@@ -16,24 +16,40 @@ type peakKernel struct {
 	weights  WeightType
 	unit     bool // on a matrix unit rather than on vectors
 	overlaps bool // unpacks while the unit multiplies
+	once     bool // dequantizes once per call
+	step     bool // has one row
 	rival    string
 }
 
-// peakKernels are the kernels of UnitTypes.
-var peakKernels = map[string]peakKernel{
-	Int8Kernel:         {compute: ComputeInt8, weights: Q8_0, unit: true},
-	Int8VectorKernel:   {compute: ComputeInt8, weights: Q8_0, rival: Int8Kernel},
-	Int8KKernel:        {compute: ComputeInt8K, weights: Q4_K, unit: true},
-	Int8KOverlapKernel: {compute: ComputeInt8K, weights: Q4_K, unit: true, overlaps: true},
-	Int8BlockKernel:    {compute: ComputeInt8, weights: Q4_K, unit: true, rival: Int8KKernel},
-	Int8GroupKernel:    {compute: ComputeInt8Superblock, weights: Q4_K, rival: Int8KKernel},
-	BF16TileKernel:     {compute: ComputeBF16Tile, weights: BF16, unit: true},
-}
+// peakKernels are the kernels of KernelTypes.
+var peakKernels = func() map[string]peakKernel {
+	kernels := map[string]peakKernel{
+		Int8Kernel:         {compute: ComputeInt8, weights: Q8_0, unit: true},
+		Int8VectorKernel:   {compute: ComputeInt8, weights: Q8_0, rival: Int8Kernel},
+		Int8KKernel:        {compute: ComputeInt8K, weights: Q4_K, unit: true},
+		Int8KOverlapKernel: {compute: ComputeInt8K, weights: Q4_K, unit: true, overlaps: true},
+		Int8BlockKernel:    {compute: ComputeInt8, weights: Q4_K, unit: true, rival: Int8KKernel},
+		Int8GroupKernel:    {compute: ComputeInt8Superblock, weights: Q4_K, rival: Int8KKernel},
+		BF16TileKernel:     {compute: ComputeBF16Tile, weights: BF16, unit: true},
+	}
+	for _, k := range vectorIntegers {
+		kernels[k.Many] = peakKernel{compute: ComputeInt8K, weights: k.Weights, rival: k.Group}
+		kernels[k.Step] = peakKernel{compute: ComputeInt8K, weights: k.Weights, step: true, rival: k.Group}
+		kernels[k.Group] = peakKernel{compute: ComputeInt8Superblock, weights: k.Weights}
+		kernels[k.Once] = peakKernel{compute: ComputeInt8Superblock, weights: k.Weights, once: true}
+		kernels[k.GroupStep] = peakKernel{compute: ComputeInt8Superblock, weights: k.Weights, step: true}
+	}
+	return kernels
+}()
+
+// stepColumns is the largest width of tiles that are measured with one row, that of default plans.
+const stepColumns = 4 * PanelWidth
 
 // spec returns the kernel with the largest tile of an instruction set, or nil without one.
 func (k peakKernel) spec(isa ISA, f Features) *Spec {
 	return largest(SpaceOf(f, isa, k.compute, k.weights, func(s Spec) bool {
-		return s.MatrixUnit() == k.unit && s.Overlaps() == k.overlaps && (k.unit || s.OrdinaryForm())
+		return s.MatrixUnit() == k.unit && s.Overlaps() == k.overlaps && s.DequantizesOnce() == k.once &&
+			(k.unit || k.once || s.OrdinaryForm()) && (!k.step || s.MR == 1 && s.NR <= stepColumns)
 	}))
 }
 
@@ -55,8 +71,12 @@ const (
 )
 
 func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
-	spec, rows := *peakKernels[s.Type].spec(s.ISA, f), unitRows
-	if spec.KeepsSums() {
+	kernel := peakKernels[s.Type]
+	spec, rows := *kernel.spec(s.ISA, f), unitRows
+	switch {
+	case kernel.step:
+		rows = 1
+	case spec.KeepsSums():
 		rows = unitMoreRows
 	}
 	k, err := Build(spec)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
@@ -37,6 +38,39 @@ func UnitTypes() []string {
 		Int8GroupKernel, BF16TileKernel}
 }
 
+// IntegerKernels are the ceilings that compare, on vectors, the path ComputeInt8K of a weight type
+// with ComputeInt8Superblock.
+type IntegerKernels struct {
+	Weights     WeightType
+	Many, Step  string // ComputeInt8K, with many rows and with one
+	Group, Once string // ComputeInt8Superblock with many rows: ordinary form and cached dequantization
+	GroupStep   string // and with one row
+}
+
+// VectorIntegers lists the ceilings of the weight types whose dot products fit sixteen bits, by
+// which ComputeInt8K may be the faster path on vectors. Each is the rate of one PU.
+func VectorIntegers() []IntegerKernels { return slices.Clone(vectorIntegers) }
+
+var vectorIntegers = []IntegerKernels{integerKernels(Q2_K), integerKernels(Q3_K)}
+
+func integerKernels(t WeightType) IntegerKernels {
+	k, group := "int8-k-"+t.String(), "int8-256-"+t.String()
+	return IntegerKernels{Weights: t, Many: k, Step: k + "-step", Group: group, Once: group + "-once",
+		GroupStep: group + "-step"}
+}
+
+// IntegerTypes returns the ceilings of VectorIntegers.
+func IntegerTypes() (types []string) {
+	for _, k := range vectorIntegers {
+		types = append(types, k.Many, k.Step, k.Group, k.Once, k.GroupStep)
+	}
+	return types
+}
+
+// KernelTypes returns the ceilings that are rates of entire kernels or are compared with them:
+// UnitTypes and IntegerTypes.
+func KernelTypes() []string { return append(UnitTypes(), IntegerTypes()...) }
+
 // AttentionPeakType returns the type of the peak that bounds attention by a dot product. Attention
 // multiplies integers on vectors, whose peak has a separate name on CPUs with a matrix unit.
 func AttentionPeakType(d AttentionDot, f Features) string {
@@ -50,11 +84,15 @@ func AttentionPeakType(d AttentionDot, f Features) string {
 func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 
 // PeakSpecs lists the compute ceilings that can be measured with these features, the widest
-// instruction set first, plain Go last.
+// instruction set first, plain Go last. Those of IntegerTypes are of the widest only.
 func PeakSpecs(f Features) []PeakSpec {
 	var out []PeakSpec
-	for _, isa := range f.ISAs() {
-		for _, typ := range append([]string{"f32", "int8", "bf16"}, UnitTypes()...) {
+	for i, isa := range f.ISAs() {
+		types := append([]string{"f32", "int8", "bf16"}, UnitTypes()...)
+		if i == 0 {
+			types = append(types, IntegerTypes()...)
+		}
+		for _, typ := range types {
 			s := PeakSpec{isa, typ}
 			if s.supported(f) {
 				out = append(out, s)

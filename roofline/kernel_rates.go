@@ -107,8 +107,9 @@ func (r AttentionRates) Gain(d microkernel.AttentionDot) string {
 // kernel for the same product.
 type MatrixUnitRates struct{ Unit, Kernel, Vectors, VectorKernel float64 }
 
-// MatrixUnitRates returns the rates of an instruction set from the best samples; see BF16Rates. It
-// returns false if one of them was not measured.
+// MatrixUnitRates returns the rates of an instruction set from the best samples; see BF16Rates. The
+// rate of the kernel is at most the PU's share of the unit; see unitShare. It returns false if one
+// of them was not measured.
 func (m *Machine) MatrixUnitRates(isa microkernel.ISA) (r MatrixUnitRates, ok bool) {
 	for c := range m.computed(isa) {
 		if c.PUs != 1 {
@@ -125,22 +126,51 @@ func (m *Machine) MatrixUnitRates(isa microkernel.ISA) (r MatrixUnitRates, ok bo
 			r.VectorKernel = max(r.VectorKernel, rate)
 		}
 	}
+	if share := m.unitShare(isa); share > 0 {
+		r.Kernel = min(r.Kernel, share)
+	}
 	return r, r.Unit > 0 && r.Kernel > 0 && r.Vectors > 0 && r.VectorKernel > 0
 }
 
-// KernelRates holds rates of one PU of entire kernels, in OP/s or FLOP/s, by microkernel.UnitTypes.
+// KernelRates holds rates of one PU of entire kernels, in OP/s or FLOP/s, by
+// microkernel.KernelTypes.
 type KernelRates map[string]float64
 
 // KernelRates returns the measured rates of an instruction set from the best samples; see
-// BF16Rates.
+// BF16Rates. Those of kernels on a matrix unit are at most what the PU's share of it allows; see
+// unitShare.
 func (m *Machine) KernelRates(isa microkernel.ISA) KernelRates {
 	r := KernelRates{}
 	for c := range m.computed(isa) {
-		if c.PUs == 1 && slices.Contains(microkernel.UnitTypes(), c.Type) {
+		if c.PUs == 1 && slices.Contains(microkernel.KernelTypes(), c.Type) {
 			r[c.Type] = max(r[c.Type], c.Median, c.Max)
 		}
 	}
+	share := m.unitShare(isa)
+	for typ, products := range unitProducts {
+		if share > 0 && r[typ] > share/products {
+			r[typ] = share / products
+		}
+	}
 	return r
+}
+
+// unitProducts are the kernels on a matrix unit, and the products of bytes, in time, that the unit
+// does for one of theirs: two planes, or bfloat16 at half of the rate.
+var unitProducts = map[string]float64{microkernel.Int8Kernel: 1, microkernel.Int8BlockKernel: 1,
+	microkernel.Int8KKernel: 2, microkernel.Int8KOverlapKernel: 2, microkernel.BF16TileKernel: 2}
+
+// unitShare returns the rate of products of bytes that a PU has of a matrix unit while all PUs use
+// it, in OP/s, from the best sample with the most PUs. It is 0 if it was not measured with several.
+// PUs that share a unit have less than one PU alone.
+func (m *Machine) unitShare(isa microkernel.ISA) float64 {
+	most, share := 1, 0.0
+	for c := range m.computed(isa) {
+		if c.Type == microkernel.ComputeInt8.String() && c.PUs > most {
+			most, share = c.PUs, max(c.Median, c.Max)/float64(c.PUs)
+		}
+	}
+	return share
 }
 
 // String compares the rates.

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Prints products and prompts of a machine with AMX on each compute path, next to oneDNN's figures
 # if python3 has torch. Usage: amx-check.sh BINARY [PART...]; parts: test gemm onednn llm models
-# overlap. No part takes more than four minutes on 16 PUs.
+# overlap ops. No part takes more than four minutes on 16 PUs.
 set -u
 bin=$1
 shift
 here=$(dirname "$0")
-parts=${*:-test gemm onednn llm models overlap}
+parts=${*:-test gemm onednn llm models overlap ops}
 work=${AMX_CHECK_DIR:-$(mktemp -d)}
 mkdir -p "$work"
 XDG_DATA_HOME=$work/data
@@ -78,6 +78,23 @@ if part models; then
 		synth "$m" q4_K_M
 		prompts "$work/$m-q4_K_M.gguf" int8 int8-k
 	done
+fi
+# Shares of the ops of a prompt, and prompts by number of PUs.
+if part ops; then
+	for t in bf16 q4_K_M; do
+		synth llama-3.2-1b "$t"
+		echo "-- llama-3.2-1b $t, ops"
+		"$bin" bench llm ops --model "$work/llama-3.2-1b-$t.gguf" -p 512 2>&1
+		n=1
+		while [ "$n" -le "$all" ]; do
+			echo "-- llama-3.2-1b $t, $n PUs"
+			"$bin" bench llm --model "$work/llama-3.2-1b-$t.gguf" --threads "$n" -p 512 -n 0 --reps 2 --ceiling=false \
+				--compare=false --format csv 2>&1 | tail -1
+			n=$((n * 2))
+		done
+	done
+	echo "-- rates by which the default plan chooses, one PU"
+	cat "$XDG_DATA_HOME"/sandwich/rates-*.yaml | grep -E 'type: (int8|bf16)' | cut -d, -f2,3,6
 fi
 # The same products with weights unpacked before (load) and while (overlap) the unit multiplies.
 if part overlap; then

@@ -2,11 +2,13 @@
 # Compares the path int8-k with int8-256, the default on CPUs without a matrix unit, for q2_K and
 # q3_K weights: products and llama-160m, in interleaved pairs. It prints CSV with the medians of
 # both and the median of their ratios. Usage: int8k-check.sh BINARY [ROUNDS [PART...]]; parts: gemm
-# llm. Ten rounds of both parts take about four minutes on two cores.
+# llm. INT8K_THREADS sets the number of threads, 0 for one per core. Ten rounds of both parts take
+# about four minutes.
 set -u
 bin=$1
 rounds=${2:-10}
 [ $# -gt 2 ] && shift 2 && parts=$* || parts="gemm llm"
+threads=${INT8K_THREADS:-0}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 XDG_DATA_HOME=$work/data
@@ -17,13 +19,14 @@ part() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
 # Each sample is a line "TYPE;TEST;PATH;RATE".
 products() {
 	"$bin" bench gemm --type "$1" --compute "$2" --shapes 2048x2048,4096x4096 --m 1,16,512 --least 60ms \
-		--ceiling=false --format csv |
+		--ceiling=false --threads "$threads" --format csv |
 		awk -F, -v t="$1" -v p="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 			{ printf "%s;%sx%s M=%s GOP/s;%s;%s\n", t, $at["N"], $at["K"], $at["M"], p, $at["gflops"] }'
 }
 model() {
+	set -- "$1" "$2" $([ "$threads" -gt 0 ] && echo "--threads=$threads")
 	"$bin" bench llm --model "$work/$1.gguf" --compute "$2" -p 512 -n 32 --reps 3 --ceiling=false --compare=false \
-		--format csv |
+		--format csv ${3:-} |
 		awk -F, -v t="$1" -v p="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 			{ printf "%s;llama-160m %s tokens/s;%s;%s\n", t, $at["test"], p, $at["tokens_per_second"] }'
 }

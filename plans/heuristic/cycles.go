@@ -171,3 +171,43 @@ func (r Rates) work(s microkernel.Spec) (unpack, row float64) {
 	}
 	return unpack, row
 }
+
+// Assumed cycles of kernels whose sums stay in tiles, for 32 k of a panel, in proportion to those
+// of tiles on vectors (tileCycles) as `make amx-check` shows both with all PUs busy.
+const (
+	keptPairRows  = 32
+	keptPair      = 100 // a pair of row tiles
+	keptTile      = 45  // a single one
+	keptRow       = 1   // a row of the last, lower tile, whose integers are scaled after the products
+	keptUnpacking = 110 // planes of integers, once per call
+	keptFirst     = 10  // those of the first superblock, if the others are unpacked during products
+	keptOverlap   = 64  // rows from which they are
+)
+
+// keptCycles is rowCycles of a kernel whose sums stay in tiles (Spec.KeepsSums).
+func (r Rates) keptCycles(s microkernel.Spec, m int) float64 {
+	memory := readCycles(s)
+	if s.Spread {
+		memory *= 1.05
+	}
+	return overlap(memory, keptWork(s, m))
+}
+
+// keptWork returns the cycles of products of m rows, without those of reading weights from memory.
+func keptWork(s microkernel.Spec, m int) float64 {
+	work := float64(m / keptPairRows * keptPair)
+	switch rest := m % keptPairRows; {
+	case rest > keptPairRows/2:
+		work += keptPair
+	case rest > 0:
+		work += keptTile
+	}
+	if s.Compute.Quantizes() {
+		unpacking := keptUnpacking
+		if s.Overlaps() && m >= keptOverlap {
+			unpacking = keptFirst
+		}
+		work += float64(unpacking + m%keptPairRows*keptRow)
+	}
+	return work
+}

@@ -19,6 +19,7 @@ type host struct {
 	attend   roofline.AttentionRates         // of prompts, as far as measured
 	steps    roofline.AttentionRates         // of single tokens
 	kernels  roofline.KernelRates            // as far as measured
+	integers roofline.KernelRates            // of the widest instruction set; see sumsPay
 	spaces   map[spaceKey][]microkernel.Spec // results of candidates
 	chosen   map[choice]microkernel.Spec     // results of kernel
 }
@@ -34,7 +35,7 @@ func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 	m := roofline.NewMachine(p)
 	h.bf16, _ = m.BF16Rates(isa)
 	h.attend, h.steps = m.AttentionRates(isa), m.AttentionStepRates(isa)
-	h.kernels = m.KernelRates(isa)
+	h.kernels, h.integers = m.KernelRates(isa), m.KernelRates(have.Best())
 	h.Cores = coresOf(m, isa, pu)
 	return h, nil
 }
@@ -99,6 +100,13 @@ func (h host) plain(s microkernel.Spec) bool {
 		ku = 8 // four pairs
 	}
 	return (s.OrdinaryForm() || s.DequantizesOnce()) && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
+}
+
+// overlapPays reports whether unpacking during products is measured to be at least as fast as
+// unpacking before them.
+func (h host) overlapPays() bool {
+	rate := h.kernels[microkernel.Int8KOverlapKernel]
+	return rate > 0 && rate >= h.kernels[microkernel.Int8KKernel]
 }
 
 // workers returns the instruction sets of all worker kinds, the main class first.

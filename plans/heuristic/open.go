@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -35,7 +36,7 @@ func PairsOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 }
 
 // IntegersOpen reports whether the compute path of a model's quantized weights depends on measured
-// rates: a matrix unit has kernels of exact integer sums for one of their types.
+// rates: a matrix unit has kernels of exact integer sums for one of their types, or SumsOpen does.
 func IntegersOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 	h, err := o.mainHost(p)
 	if err != nil || o.Compute != "" && o.Compute != "auto" {
@@ -46,7 +47,45 @@ func IntegersOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 		slices.ContainsFunc(s.Unique(), func(k plans.WeightKey) bool {
 			t, err := microkernel.ParseWeightType(k.Type)
 			return err == nil && microkernel.ComputeInt8K.Takes(t)
+		}) || SumsOpen(p, s, o)
+}
+
+// SumsOpen reports whether the path of weights of the types of microkernel.VectorIntegers depends
+// on the rates of its kernels on vectors.
+func SumsOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
+	return (o.Compute == "" || o.Compute == "auto") && slices.ContainsFunc(microkernel.VectorIntegers(),
+		func(k microkernel.IntegerKernels) bool {
+			return has(s, k.Weights) && slices.Contains(microkernel.PeakSpecs(p.Features()),
+				microkernel.PeakSpec{ISA: p.Features().Best(), Type: k.Many})
 		})
+}
+
+// SumsChoice describes the path that the weights of SumsOpen use at the rates of a profile, and
+// why.
+func SumsChoice(p *profiles.Profile, s plans.ModelShape) string {
+	rates, said := roofline.NewMachine(p).KernelRates(p.Features().Best()), []string{}
+	for _, k := range microkernel.VectorIntegers() {
+		many, step := sumsGains(rates, k.Weights)
+		if !has(s, k.Weights) || many == 0 {
+			continue
+		}
+		uses := microkernel.ComputeInt8Superblock
+		if many >= sumsGain && step >= sumsGain {
+			uses = microkernel.ComputeInt8K
+		}
+		said = append(said, fmt.Sprintf("%s weights use %s: %s is %.2f times as fast as %s with many rows and %.2f "+
+			"with one", k.Weights, uses, microkernel.ComputeInt8K, many, microkernel.ComputeInt8Superblock, step))
+	}
+	return strings.Join(said, "; ")
+}
+
+// SumsKnown reports whether a profile has the rates of SumsOpen.
+func SumsKnown(p *profiles.Profile) bool {
+	rates := roofline.NewMachine(p).KernelRates(p.Features().Best())
+	peaks := microkernel.PeakSpecs(p.Features())
+	return !slices.ContainsFunc(microkernel.IntegerTypes(), func(t string) bool {
+		return rates[t] == 0 && slices.Contains(peaks, microkernel.PeakSpec{ISA: p.Features().Best(), Type: t})
+	})
 }
 
 // mainHost returns the properties of the machine for the main class of workers on all usable PUs.

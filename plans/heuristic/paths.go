@@ -78,14 +78,18 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 	return nil
 }
 
-// integerPath returns the integer path of a quantized type: exact integer sums if a matrix unit is
-// faster by them, else superblock activations if the kernels of all workers have them, else int8. A
+// integerPath returns the integer path of a quantized type: exact integer sums if a matrix unit, or
+// without one the vectors, are faster by them, else superblock activations if the kernels of all
+// workers have them, else int8. A
 // matrix unit that is faster, or was not measured, has no superblock kernels and uses int8.
 func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
 	if microkernel.ComputeInt8K.Takes(t) && h.integersPay() && h.hasKernels(microkernel.ComputeInt8K, t) {
 		return microkernel.ComputeInt8K
 	}
 	unit := h.features.HasMatrixUnit() && (h.UnitGain == 0 || h.UnitGain > unitGain)
+	if !unit && h.sumsPay(t) && h.hasKernels(microkernel.ComputeInt8K, t) {
+		return microkernel.ComputeInt8K
+	}
 	if !unit && h.hasKernels(microkernel.ComputeInt8Superblock, t) {
 		return microkernel.ComputeInt8Superblock
 	}

@@ -220,3 +220,28 @@ func (c Cores) prepared(s *plans.Schedule, k plans.WeightKey, t microkernel.Weig
 	c.shareAmong(s, k, m, keptChunks)
 	c.evenRows(s, k.N, m)
 }
+
+// leastKeptRows is the smallest height of a slice to which evenRows reduces it, in pairs of row
+// tiles.
+const leastKeptRows = 2 * keptPairRows
+
+// keptGain is the estimated gain for which slices share less of what is prepared once per call.
+const keptGain = 1.03
+
+// evenRows reduces the height of slices where threads would otherwise finish at different times:
+// lower slices prepare the weights more often, but more of them divide among the threads evenly.
+func (c Cores) evenRows(s *plans.Schedule, n, m int) {
+	busiest := func(s plans.Schedule) float64 {
+		slices := (m + s.BM - 1) / s.BM
+		return waste(s, n, m, c.Threads) * keptWork(s.Kernel, (m+slices-1)/slices) * float64(slices)
+	}
+	best := busiest(*s)
+	for lower := *s; lower.BM/2 >= leastKeptRows; {
+		lower.BM = num.RoundUp(lower.BM/2, s.Kernel.MR)
+		even := lower
+		c.even(&even, n, m)
+		if t := busiest(even); t*keptGain < best {
+			best, *s = t, even
+		}
+	}
+}

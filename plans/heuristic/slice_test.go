@@ -76,8 +76,8 @@ func TestKeptSlicesAreEven(t *testing.T) {
 				now := waste(s, n, 512, threads) * keptWork(spec, s.BM) / float64(s.BM)
 				then := waste(before, n, 512, threads) * keptWork(spec, before.BM) / float64(before.BM)
 				if now > then {
-					t.Errorf("%s, %d columns, %d threads: slices of %dx%d take %.3f of the time of %dx%d", kernel, n, threads,
-						s.BM, s.BN, now/then, before.BM, before.BN)
+					t.Errorf("%s, %d columns, %d threads: slices of %dx%d take %.3f of the time of %dx%d", kernel, n,
+						threads, s.BM, s.BN, now/then, before.BM, before.BN)
 				}
 				if now*1.05 < then {
 					improved++

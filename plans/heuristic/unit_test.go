@@ -215,3 +215,50 @@ func TestIntegersOnSME(t *testing.T) {
 		checkDefaultWork(t, p, 2)
 	}
 }
+
+// TestSumsByMeasuredRate: without a matrix unit, weights whose dot products fit sixteen bits use
+// exact integer sums if their kernels were measured to be faster with many rows and with one,
+// whichever instruction set the plan has.
+func TestSumsByMeasuredRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		typ                                string
+		many, step, group, once, stepGroup float64
+		want                               microkernel.Compute
+	}{
+		"faster":            {"q2_k", 290, 165, 223, 220, 131, microkernel.ComputeInt8K},
+		"once is faster":    {"q2_k", 290, 165, 223, 280, 131, microkernel.ComputeInt8Superblock},
+		"one row is slower": {"q3_k", 290, 120, 250, 0, 126, microkernel.ComputeInt8Superblock},
+		"not measured":      {"q3_k", 0, 0, 0, 0, 0, microkernel.ComputeInt8Superblock},
+		"another type":      {"q4_k", 290, 165, 223, 220, 131, microkernel.ComputeInt8Superblock},
+	} {
+		h := hosttest.Cores(t, 2, "avx2", "avx512", "avx512_vnni")
+		for _, k := range microkernel.VectorIntegers() {
+			for typ, rate := range map[string]float64{k.Many: c.many, k.Step: c.step, k.Group: c.group, k.Once: c.once,
+				k.GroupStep: c.stepGroup} {
+				f := profiles.Figure{Median: rate * 1e9, Max: rate * 1e9, N: 3, Unit: "OP/s"}
+				if rate > 0 {
+					h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ,
+						PUs: 1, Figure: f})
+				}
+			}
+		}
+		for _, isa := range []string{"", "avx2"} {
+			for _, w := range mustDefault(t, h, llama160m(c.typ), Options{ISA: isa}).Weights {
+				if w.Compute != c.want {
+					t.Errorf("%s, isa %q: %+v, want %s", name, isa, w, c.want)
+				}
+			}
+		}
+		open := SumsOpen(h, llama160m(c.typ), Options{})
+		if open != (c.typ != "q4_k") || SumsKnown(h) != (c.many > 0 && c.once > 0) {
+			t.Errorf("%s: open %v, known %v", name, open, SumsKnown(h))
+		}
+		said := SumsChoice(h, llama160m(c.typ))
+		if (said != "") != (open && c.many > 0) || said != "" && !strings.Contains(said, "use "+c.want.String()+":") {
+			t.Errorf("%s: %q", name, said)
+		}
+		if SumsOpen(h, llama160m(c.typ), Options{Compute: "int8"}) {
+			t.Errorf("%s: open with a path that the user names", name)
+		}
+	}
+}

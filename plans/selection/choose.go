@@ -147,11 +147,15 @@ func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan 
 	pairs, attention := heuristic.PairsOpen(host, shape, options), heuristic.AttentionOpen(host, shape, options)
 	integers := heuristic.IntegersOpen(host, shape, options)
 	if pairs || attention || integers || o.tilesOpen(host) {
-		rated, failed := o.rated(host, attention)
+		sums := heuristic.SumsOpen(host, shape, options)
+		rated, failed := o.rated(host, attention, sums)
 		if failed == nil || pairs || attention || integers {
 			host = rated
 		}
 		paths = o.choices(host, pairs, attention, failed)
+		if said := heuristic.SumsChoice(host, shape); sums && said != "" {
+			paths = strings.Trim(said+"; "+paths, "; ")
+		}
 	}
 	if err := o.check(host, shape); err != nil {
 		return nil, paths, err

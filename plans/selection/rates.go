@@ -15,23 +15,27 @@ import (
 )
 
 // rated returns the host with the rates that default plans need for tiles, the path of bf16 weights
-// and, if requested, attention, and without other ceilings. Rates are measured once per build and
-// stored in the data folder, so that a rate near a threshold does not change the plan or its
-// results between starts. Missing rates are measured and added. Without a data folder they are
-// measured each time.
-func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profile, error) {
+// and, if requested, attention and integer sums on vectors, and without other ceilings. Rates are
+// measured once per build and stored in the data folder, so that a rate near a threshold does not
+// change the plan or its results between starts. Missing rates are measured and added. Without a
+// data folder they are measured each time.
+func (o *Options) rated(host *profiles.Profile, attention, sums bool) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
 	isa := host.Features().Best()
 	path := o.ratesPath(host)
 	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
 		p.Ceilings = kept.Ceilings
-		if heuristic.RatesKnown(kept, isa) && (!attention || heuristic.AttentionKnown(kept, isa, o.heuristic())) {
+		if heuristic.RatesKnown(kept, isa) && (!attention || heuristic.AttentionKnown(kept, isa, o.heuristic())) &&
+			(!sums || heuristic.SumsKnown(kept)) {
 			return &p, nil
 		}
 	}
 	types := append([]string{microkernel.ComputeF32.String(), microkernel.ComputeInt8.String(),
 		microkernel.ComputeBF16.String()}, microkernel.UnitTypes()...)
+	if sums {
+		types = append(types, microkernel.IntegerTypes()...)
+	}
 	measure := o.measure
 	if measure == nil {
 		measure = calibrate.Rates

@@ -237,7 +237,7 @@ func TestOlderRatesGrow(t *testing.T) {
 	if err := o.keepRates(host, &kept); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.rated(host, false); err != nil {
+	if _, err := o.rated(host, false, false); err != nil {
 		t.Fatal(err)
 	}
 	grown, err := profiles.Load(o.ratesPath(host))
@@ -288,5 +288,45 @@ func TestRatesOfAnotherBuild(t *testing.T) {
 	}
 	if _, err := os.Stat(stranger); err != nil {
 		t.Errorf("another host's rates: %v", err)
+	}
+}
+
+// TestSumsAreRated checks that the rates of integer sums on vectors are measured for a model that
+// has weights of their types, once, and decide its path.
+func TestSumsAreRated(t *testing.T) {
+	host, runs := zen5(t), 0
+	rates, recorded := map[string]float64{}, measureZen5(t)
+	for _, k := range microkernel.VectorIntegers() {
+		rates[k.Many], rates[k.Step], rates[k.Group], rates[k.Once], rates[k.GroupStep] = 3e11, 2e11, 2e11, 2e11, 1e11
+	}
+	o := &Options{Compute: "auto", Folder: t.TempDir(), measure: func(ctx context.Context, p *profiles.Profile,
+		isa microkernel.ISA, types ...string) ([]profiles.Ceiling, error) {
+		out, err := recorded(ctx, p, isa, types...)
+		for typ, rate := range rates {
+			if slices.Contains(types, typ) {
+				out = append(out, profiles.Ceiling{Kind: profiles.Compute, ISA: isa.String(), Type: typ, PUs: 1,
+					Figure: profiles.Figure{Median: rate, N: 3, Unit: "OP/s"}})
+			}
+		}
+		runs++
+		return out, err
+	}}
+	for i, c := range []struct {
+		typ  gguf.Type
+		want string
+		said bool
+	}{{gguf.Q4_K, "int8-256", false}, {gguf.Q2_K, "int8-k", true}, {gguf.Q2_K, "int8-k", true},
+		{gguf.Q4_K, "int8-256", false}} {
+		got, err := o.Choose(host, tinyllama(t, c.typ))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if paths := pathsOf(got.Plan); !slices.Equal(paths, []string{c.want}) ||
+			strings.Contains(got.Paths, "q2_k weights use int8-k") != c.said {
+			t.Errorf("choice %d: %s uses %v: %q", i, c.typ, paths, got.Paths)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("rates were measured %d times, want 2", runs)
 	}
 }

@@ -111,7 +111,7 @@ func (b *bench) computeFigures() ([]*figure, error) {
 func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out []*figure, generated bool, err error) {
 	// these types are compared with each other on one PU; if a kernel fails its self-test, the unit
 	// is not used
-	alone := slices.Contains(microkernel.UnitTypes(), s.Type)
+	alone := slices.Contains(microkernel.KernelTypes(), s.Type)
 	k, err := microkernel.NewPeak(s, microkernel.Host())
 	if err != nil && alone {
 		b.notes = append(b.notes, err.Error())

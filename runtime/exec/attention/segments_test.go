@@ -111,8 +111,8 @@ func TestRotation(t *testing.T) {
 			}
 		}
 		if n := d.chunks(len(segments)); n < 2*workers && (d.each > 1 || 2*rotationRows*d.rows <= longest) {
-			t.Errorf("%d segments of up to %d rows, %d heads: %d chunks for %d workers", len(segments), longest, kvHeads,
-				n, workers)
+			t.Errorf("%d segments of up to %d rows, %d heads: %d chunks for %d workers", len(segments), longest,
+				kvHeads, n, workers)
 		}
 	}
 }
