@@ -81,6 +81,26 @@ func (c cachedBlocks) Has(store int, k *kvcache.Key) bool {
 	return c.e.sched.Has(store, k)
 }
 
+// Settle waits until the scheduler has seen the ends of forwards, which index the blocks that they
+// computed: a client may have the first token of a prompt before.
+func (c cachedBlocks) Settle(ctx context.Context) {
+	const again = time.Millisecond
+	for c.pending() && ctx.Err() == nil {
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+		case <-c.e.ended:
+			return
+		}
+	}
+}
+
+func (c cachedBlocks) pending() bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.e.driver.Pending()
+}
+
 // findStored returns the part of a prompt that is on disk.
 func (e *Engine) findStored(ctx context.Context, req *api.Request) prefix.Hit {
 	if e.stored.cache == nil || req.OfPrompt {
