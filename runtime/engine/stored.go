@@ -114,8 +114,8 @@ func (e *Engine) findStored(ctx context.Context, req *api.Request) prefix.Hit {
 
 // checkImported computes the last block of an imported prefix and compares it with the stored one.
 // The blocks before it are loaded under a salt that no other request has. Concurrent requests with
-// the same prefix wait for one comparison. A prefix whose comparison fails for want of memory is not
-// compared again by this engine.
+// the same prefix wait for one comparison. A prefix whose comparison fails for want of memory is
+// not compared again by this engine.
 func (e *Engine) checkImported(ctx context.Context, req *api.Request, u *prefix.Unchecked) {
 	done := make(chan struct{})
 	if running, ok := e.stored.checks.LoadOrStore(u.Last(), done); ok {
