@@ -81,6 +81,26 @@ func (c cachedBlocks) Has(store int, k *kvcache.Key) bool {
 	return c.e.sched.Has(store, k)
 }
 
+// Settle waits until the scheduler has seen the ends of forwards, which index the blocks that they
+// computed: a client may have the first token of a prompt before.
+func (c cachedBlocks) Settle(ctx context.Context) {
+	const again = time.Millisecond
+	for c.pending() && ctx.Err() == nil {
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+		case <-c.e.ended:
+			return
+		}
+	}
+}
+
+func (c cachedBlocks) pending() bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.e.driver.Pending()
+}
+
 // findStored returns the part of a prompt that is on disk.
 func (e *Engine) findStored(ctx context.Context, req *api.Request) prefix.Hit {
 	if e.stored.cache == nil || req.OfPrompt {
@@ -94,8 +114,8 @@ func (e *Engine) findStored(ctx context.Context, req *api.Request) prefix.Hit {
 
 // checkImported computes the last block of an imported prefix and compares it with the stored one.
 // The blocks before it are loaded under a salt that no other request has. Concurrent requests with
-// the same prefix wait for one comparison. A prefix whose comparison fails for want of memory is not
-// compared again by this engine.
+// the same prefix wait for one comparison. A prefix whose comparison fails for want of memory is
+// not compared again by this engine.
 func (e *Engine) checkImported(ctx context.Context, req *api.Request, u *prefix.Unchecked) {
 	done := make(chan struct{})
 	if running, ok := e.stored.checks.LoadOrStore(u.Last(), done); ok {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,6 +37,7 @@ func TestStoredBlocksFail(t *testing.T) {
 	req := api.Request{Prompt: tinyPrompt(7, 230), Keep: true}
 	var want answered
 	restarted(t, o, func(e *Engine) { want = ask(t, e, req) })
+	before := "" // the file visited before
 	for what, change := range map[string]func(path string) error{
 		"truncated": func(path string) error { return os.Truncate(path, 5000) },
 		"flipped": func(path string) error {
@@ -46,6 +48,13 @@ func TestStoredBlocksFail(t *testing.T) {
 			defer f.Close()
 			_, err = f.WriteAt([]byte{0xA5}, 4096+17)
 			return err
+		},
+		"swapped": func(path string) error {
+			last := before
+			if before = path; last == "" {
+				return nil
+			}
+			return errors.Join(os.Rename(path, path+".x"), os.Rename(last, path), os.Rename(path+".x", last))
 		},
 		"a folder": func(path string) error {
 			if err := os.Remove(path); err != nil {

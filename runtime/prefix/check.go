@@ -3,6 +3,7 @@ package prefix
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
@@ -22,18 +23,13 @@ type Unchecked struct {
 // Last returns the key of the block to compare.
 func (u *Unchecked) Last() kvcache.Key { return u.keys[len(u.keys)-1] }
 
-// FindUnchecked returns the part of a prompt that ends with its last imported block that was not
-// compared. It returns nil if there is none.
+// FindUnchecked returns the longest part of a prompt that is on disk under the public salt. It
+// returns nil if no block that a sequence needs to resume from there is imported and not compared.
 func (c *Cache) FindUnchecked(prompt []int32) *Unchecked {
 	full := (len(prompt) - 1) / kvcache.BlockTokens
 	keys := kvcache.Keys(Public, prompt[:max(0, full)*kvcache.BlockTokens])
 	n := c.longest(keys, c.Store.Has) / kvcache.BlockTokens
-	for ; n > 0; n-- {
-		if c.anyPiece(keys[:n], c.Store.Unchecked) {
-			break
-		}
-	}
-	if n == 0 {
+	if !slices.ContainsFunc(c.needed(keys[:n]), c.Store.Unchecked) {
 		return nil
 	}
 	u := &Unchecked{Prompt: prompt[:n*kvcache.BlockTokens], keys: keys[:n]}
@@ -42,20 +38,24 @@ func (c *Cache) FindUnchecked(prompt []int32) *Unchecked {
 	return u
 }
 
-// anyPiece reports whether has returns true for an object of the last block of a text.
-func (c *Cache) anyPiece(keys []kvcache.Key, has func(disk.Name) bool) bool {
-	for store := range c.Kinds {
-		if c.Sizes[store] > 0 && has(c.name(kvcache.Piece{Store: store, Block: len(keys) - 1}, keys)) {
-			return true
+// needed lists the objects that a sequence needs to resume at the end of a text of full blocks.
+func (c *Cache) needed(keys []kvcache.Key) (list []disk.Name) {
+	for store, k := range c.Kinds {
+		if c.Sizes[store] == 0 {
+			continue
+		}
+		for _, p := range kvcache.Needed(k, store, len(keys)*kvcache.BlockTokens) {
+			list = append(list, c.name(p, keys))
 		}
 	}
-	return false
+	return list
 }
 
 // Compare compares the last block of an imported prefix, and others that were not loaded, with
 // those that were computed under a salt, in every store that has both. If they are equal, Find
-// returns the prefix from now on. If they differ, the prefix is removed with a warning. If the last
-// block is no longer cached or the cache is closed, Compare does nothing and returns false.
+// returns the prefix from now on; states in the middle of it are compared when they are needed. If
+// they differ, the prefix is removed with a warning. If the last block is no longer cached or the
+// cache is closed, Compare does nothing and returns false.
 func (c *Cache) Compare(u *Unchecked, salt kvcache.Salt) (known bool) {
 	c.mu.Lock()
 	if c.closed {
@@ -65,7 +65,9 @@ func (c *Cache) Compare(u *Unchecked, salt kvcache.Salt) (known bool) {
 	c.comparing.Add(1)
 	c.mu.Unlock()
 	defer c.comparing.Done()
+	c.Cached.Settle(c.ctx)
 	computed, last := kvcache.Keys(salt, u.Prompt), len(u.keys)-1
+	checked := slices.Concat(c.needed(u.keys), c.needed(u.keys[:u.Before.Positions/kvcache.BlockTokens]))
 	for b := u.Before.Positions / kvcache.BlockTokens; b <= last; b++ {
 		for store := range c.Kinds {
 			if c.Sizes[store] == 0 {
@@ -81,11 +83,15 @@ func (c *Cache) Compare(u *Unchecked, salt kvcache.Salt) (known bool) {
 				c.reject(u)
 				return true
 			}
-			known = known || cached && b == last
+			if cached {
+				checked, known = append(checked, name), known || b == last
+			}
 		}
 	}
 	if known {
-		c.each(u.keys, c.Store.Checked)
+		for _, n := range checked {
+			c.Store.Checked(n)
+		}
 	}
 	return known
 }
@@ -107,24 +113,16 @@ func (c *Cache) equalBlock(store int, key *kvcache.Key, stored []byte) (equal, k
 	return len(stored) == 0, true
 }
 
-// reject removes an imported prefix whose values differ.
+// reject removes the imported blocks of a prefix whose values differ.
 func (c *Cache) reject(u *Unchecked) {
-	c.each(u.keys, func(n disk.Name) {
-		if c.Store.Unchecked(n) {
-			_ = c.Store.Remove(n)
-		}
-	})
-	c.Store.Warn("imported", fmt.Sprintf("an imported prefix of %d tokens has other values than this model "+
-		"computes; it was removed before use", len(u.Prompt)))
-}
-
-// each calls fn with the names of all objects that a text may have.
-func (c *Cache) each(keys []kvcache.Key, fn func(disk.Name)) {
 	for store := range c.Kinds {
-		for b := range keys {
-			if c.Sizes[store] > 0 {
-				fn(c.name(kvcache.Piece{Store: store, Block: b}, keys))
+		for b := range u.keys {
+			n := c.name(kvcache.Piece{Store: store, Block: b}, u.keys)
+			if c.Sizes[store] > 0 && c.Store.Unchecked(n) {
+				_ = c.Store.Remove(n)
 			}
 		}
 	}
+	c.Store.Warn("imported", fmt.Sprintf("an imported prefix of %d tokens has other values than this model "+
+		"computes; it was removed before use", len(u.Prompt)))
 }

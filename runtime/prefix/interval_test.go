@@ -19,13 +19,13 @@ func TestBestInterval(t *testing.T) {
 		write, compute float64
 		want           int
 	}{
-		{250, 0, 100, grid},               // states cost nothing
-		{250, 0.4, 0, 256},                // computing costs nothing
-		{250, 1000, 1, 256},               // a state costs more than the prefix
-		{250, 0.4, 100, 16},               // 22 blocks, rounded
-		{250, 0.4, 5, 96},                 // 100 blocks
-		{2000, 0.4, 100, 176},             // 179 blocks
-		{3, 1, 1, grid}, {0, 1, 1, grid},  // shorter than the grid
+		{250, 0, 100, grid},              // states cost nothing
+		{250, 0.4, 0, 256},               // computing costs nothing
+		{250, 1000, 1, 256},              // a state costs more than the prefix
+		{250, 0.4, 100, 16},              // 22 blocks, rounded
+		{250, 0.4, 5, 96},                // 100 blocks
+		{2000, 0.4, 100, 176},            // 179 blocks
+		{3, 1, 1, grid}, {0, 1, 1, grid}, // shorter than the grid
 		{250, math.Inf(1), 1, 256},        // a rate of 0
 		{250, math.NaN(), 1, 256},         // nothing is known
 		{250, 0.4, math.MaxFloat64, grid}, // overflows

@@ -19,6 +19,8 @@ type Cached interface {
 	// Pin and Unpin hold a cached block while it is copied (kvcache.Cache.Pin).
 	Pin(store int, k *kvcache.Key) (kvcache.BlockID, bool)
 	Unpin(store int, id kvcache.BlockID)
+	// Settle waits until blocks of prompts that were computed can be found, or ctx ends.
+	Settle(ctx context.Context)
 	// Has reports whether a store has a cached block with a key.
 	Has(store int, k *kvcache.Key) bool
 }

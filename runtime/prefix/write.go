@@ -80,6 +80,7 @@ func (c *Cache) write() {
 // positions, and what the other stores need at the end of the prefix and at ends of messages. It
 // returns buf, possibly grown.
 func (c *Cache) writeJob(j *job, buf []byte) []byte {
+	c.Cached.Settle(c.ctx)
 	var pieces []kvcache.Piece
 	for store, k := range c.Kinds {
 		if k.Most() == kvcache.All {

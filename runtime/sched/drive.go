@@ -128,6 +128,10 @@ func (d *Driver) Busy() bool {
 	return false
 }
 
+// Pending reports whether the scheduler has not seen an event yet, such as the end of a forward.
+// The lock is held.
+func (d *Driver) Pending() bool { return len(d.events) > 0 }
+
 // Idle reports whether no request is live, no forward or load in progress and no event pending. The
 // lock is held.
 func (d *Driver) Idle() bool {
