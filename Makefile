@@ -207,9 +207,9 @@ PAPERS_MODEL ?= llama-160m
 PAPERS_FLAGS ?= --figures 8,9,10 --minutes 15
 papers: build ## Agent.xpu's figures 8 to 10 in the engine with simulated devices; writes docs/results/data/PAPERS_MACHINE/papers-1.csv
 	./$(BIN) model synth --preset $(PAPERS_MODEL) --type q8_0 -o bin/papers.gguf
-	./$(BIN) bench load papers --model bin/papers.gguf $(PAPERS_FLAGS) --format csv > bin/papers.csv
+	./$(BIN) bench papers --model bin/papers.gguf $(PAPERS_FLAGS) --format csv > bin/papers.csv
 	{ echo "# title: Agent.xpu, figures 8 to 10, in the engine with simulated devices"; \
-	  echo "# command: sandwich bench load papers --model $(PAPERS_MODEL)-q8_0.gguf $(PAPERS_FLAGS) --format csv"; \
+	  echo "# command: sandwich bench papers --model $(PAPERS_MODEL)-q8_0.gguf $(PAPERS_FLAGS) --format csv"; \
 	  echo "# build: $(COMMIT)"; echo "# date: $$(date +%F)"; \
 	  echo "# note: devices take simulated time and compute nothing; the engine, its scheduler and the cores are real"; \
 	  test -z "$(PAPERS_NOTE)" || echo "# note: $(PAPERS_NOTE)"; cat bin/papers.csv; } > docs/results/data/$(PAPERS_MACHINE)/papers-1.csv

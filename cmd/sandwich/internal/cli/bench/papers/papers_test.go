@@ -1,4 +1,4 @@
-package load
+package papers
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ const paramsFile = "../../../../../../docs/papers.params.yaml"
 func TestPapers(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	var out bytes.Buffer
-	c := newPapers()
+	c := New()
 	c.SetOut(&out)
 	c.SetArgs([]string{"--params", paramsFile, "--minutes", "0.5", "--figures", "10", "--models", "small",
 		"--threads", "1", "--seed", "3", "--format", "json"})
@@ -48,7 +48,7 @@ func TestPapersRefuses(t *testing.T) {
 		"--params papers_test.go": "is invalid",
 		"--quantum -1":            "--quantum",
 	} {
-		c := newPapers()
+		c := New()
 		c.SilenceUsage, c.SilenceErrors = true, true
 		c.SetArgs(strings.Fields(args))
 		if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {

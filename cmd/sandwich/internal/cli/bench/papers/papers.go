@@ -1,4 +1,5 @@
-package load
+// Package papers has the verb bench papers, which runs the evaluation of a paper in the engine.
+package papers
 
 import (
 	"cmp"
@@ -13,6 +14,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/roofline"
 	"sandwich/runtime/engine"
@@ -20,14 +22,16 @@ import (
 	"sandwich/tuner/measure/load"
 )
 
-// paperFlags are the flags of bench load papers.
+// paperFlags are the flags of bench papers.
 type paperFlags struct {
-	loadFlags
+	session modelflags.Flags
+	sizes   modelflags.Service
 	params  string
 	figures []string
 	models  []string // small, large
 	minutes float64
 	seeds   int
+	seed    uint64
 }
 
 // Values of --models.
@@ -36,7 +40,8 @@ const (
 	largeModel = "large"
 )
 
-func newPapers() *cobra.Command {
+// New returns the verb bench papers.
+func New() *cobra.Command {
 	var f paperFlags
 	c := &cobra.Command{
 		Use:   "papers",
@@ -56,8 +61,8 @@ A small model (--model) takes the place of the paper's. A decode step of one seq
 paper's model on the iGPU; all other times and the times between arrivals are divided by the same factor, and results are
 multiplied by it. The larger the factor, the more the overheads of the engine weigh; a model with a factor of 5 to 10 is a
 good choice. Run it on a machine that does nothing else.`,
-		Example: `  sandwich bench load papers --minutes 1 --figures 10 --models small
-  sandwich bench load papers --model llama-160m-q8_0.gguf --seeds 3 --format csv`,
+		Example: `  sandwich bench papers --minutes 1 --figures 10 --models small
+  sandwich bench papers --model llama-160m-q8_0.gguf --seeds 3 --format csv`,
 		Args: flags.ExactArgs(0, ""),
 	}
 	f.session.Add(c)
@@ -136,9 +141,15 @@ func (f *paperFlags) measure(ctx context.Context) ([]load.PaperRow, error) {
 			change(&sizes.Service)
 		}
 		s.Accelerator = on
-		target, closed, err := engineTarget(ctx, s, sizes)
-		s.Accelerator = engine.DeviceOptions{} // the caller closes the device
-		return target, closed, err
+		defer func() { s.Accelerator = engine.DeviceOptions{} }() // the caller closes the device
+		target := &load.Engine{}
+		sizes.Observe = target.Observe
+		e, err := s.Engine(ctx, sizes.Sizes)
+		if err != nil {
+			return nil, nil, err
+		}
+		target.Serve(e)
+		return target, e.Close, nil
 	}
 	rows, err := x.Measure(ctx)
 	for i := range rows {
@@ -150,7 +161,6 @@ func (f *paperFlags) measure(ctx context.Context) ([]load.PaperRow, error) {
 // open opens the stand-in with the sizes of the paper. Its context may exceed that of its training,
 // as the tokens have no meaning.
 func (f *paperFlags) open(p *load.XPUParams) (*session.Session, error) {
-	f.policies = []string{f.sizes.Policy}
 	f.sizes.Context, f.sizes.Parallel, f.sizes.Queue = p.Context, p.Batch, 1<<16
 	if f.session.Attention == "" || f.session.Attention == "auto" {
 		f.session.Attention = "f32"
