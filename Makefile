@@ -10,7 +10,11 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
+<<<<<<< HEAD
 .PHONY: results lanes ablation amx-check int8k-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+=======
+.PHONY: results lanes ablation papers amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+>>>>>>> energy
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -210,6 +214,19 @@ ablation: build ## reactive first token and proactive throughput without each pa
 	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
 	  echo "# note: with --traffic the device reads as much memory as its kernels would, on a core of its own"; \
 	  test -z "$(ABLATION_NOTE)" || echo "# note: $(ABLATION_NOTE)"; cat bin/ablation.csv; } > docs/results/data/$(ABLATION_MACHINE)/ablation-1.csv
+	$(MAKE) results
+
+PAPERS_MACHINE ?= zen4-2c
+PAPERS_MODEL ?= llama-160m
+PAPERS_FLAGS ?= --figures 8,9,10 --minutes 15
+papers: build ## Agent.xpu's figures 8 to 10 in the engine with simulated devices; writes docs/results/data/PAPERS_MACHINE/papers-1.csv
+	./$(BIN) model synth --preset $(PAPERS_MODEL) --type q8_0 -o bin/papers.gguf
+	./$(BIN) bench papers --model bin/papers.gguf $(PAPERS_FLAGS) --format csv > bin/papers.csv
+	{ echo "# title: Agent.xpu, figures 8 to 10, in the engine with simulated devices"; \
+	  echo "# command: sandwich bench papers --model $(PAPERS_MODEL)-q8_0.gguf $(PAPERS_FLAGS) --format csv"; \
+	  echo "# build: $(COMMIT)"; echo "# date: $$(date +%F)"; \
+	  echo "# note: devices take simulated time and compute nothing; the engine, its scheduler and the cores are real"; \
+	  test -z "$(PAPERS_NOTE)" || echo "# note: $(PAPERS_NOTE)"; cat bin/papers.csv; } > docs/results/data/$(PAPERS_MACHINE)/papers-1.csv
 	$(MAKE) results
 
 results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data

@@ -10,8 +10,8 @@ import (
 
 // OnCores returns the times of the ops of a forward on the cores. The ceilings of the machine
 // divide the time of the forward among the ops: total is the time of the forward from which a
-// placement is chosen. With a total of 0 the times are those of the ceilings. Bytes are weights, keys
-// and values from memory, and activations.
+// placement is chosen. With a total of 0 the times are those of the ceilings. Bytes are weights,
+// keys and values from memory, and activations.
 func OnCores(p *cost.Placer, of phase.Phase, rows int, total time.Duration) (*Target, error) {
 	works, at, placed, err := p.Place(cost.Phases[of], rows)
 	if err != nil {
@@ -38,8 +38,8 @@ func OnCores(p *cost.Placer, of phase.Phase, rows int, total time.Duration) (*Ta
 	return t, nil
 }
 
-// OnDevice returns the times of the ops of a forward on a device, by its forecast. Without a forecast
-// (nil) the times are unknown.
+// OnDevice returns the times of the ops of a forward on a device, by its forecast. Without a
+// forecast (nil) the times are unknown.
 func OnDevice(id string, f *offload.Forecast, o Options) *Target {
 	t := &Target{Name: id, Unknown: f == nil, Seconds: make([]float64, len(o.Model.Ops))}
 	t.Bytes = make([]float64, len(o.Model.Ops))

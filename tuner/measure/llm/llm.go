@@ -125,6 +125,8 @@ type Row struct {
 	JoulesOf       string         `json:"joules_of,omitempty"`           // sources that it adds
 	Energy         energy.Reading `json:"energy,omitempty"`              // of all samples
 	NoEnergy       string         `json:"energy_not_readable,omitempty"` // why JoulesPerToken is 0
+	// BySource has the joules per token of each readable source.
+	BySource map[string]float64 `json:"joules_per_token_by_source,omitempty"`
 
 	Lost     LostRow           `json:"lost"` // zero without disturbance
 	Counters []counters.Figure `json:"counters,omitempty"`
@@ -158,6 +160,14 @@ func (o *Options) row(a *Arm, t Test, s *llmSamples) Row {
 // setEnergy sets the energy per token, or why it is not known.
 func (r *Row) setEnergy(used energy.Reading, tokens int) {
 	r.Energy = used
+	for _, s := range used {
+		if s.Err == nil && s.Joules > 0 {
+			if r.BySource == nil {
+				r.BySource = map[string]float64{}
+			}
+			r.BySource[s.Name] = s.Joules / float64(tokens)
+		}
+	}
 	joules, err := used.Total()
 	if err != nil {
 		r.NoEnergy = err.Error()

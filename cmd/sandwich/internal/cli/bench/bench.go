@@ -1,5 +1,5 @@
 // Package bench has the verb bench and its subcommands, which measure kernels, ops and searches.
-// The verbs llm and load are packages of their own.
+// The verbs llm, load and papers are packages of their own.
 package bench
 
 import (
@@ -12,6 +12,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/bench/drafts"
 	"sandwich/cmd/sandwich/internal/cli/bench/llm"
 	"sandwich/cmd/sandwich/internal/cli/bench/load"
+	"sandwich/cmd/sandwich/internal/cli/bench/papers"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 )
 
@@ -28,6 +29,7 @@ func NewBench() *cobra.Command {
   sandwich bench embed --model bert.gguf
   sandwich bench grammar --schema tools.json --model llama.gguf
   sandwich bench load --policy sandwich,fcfs --svg load.svg
+  sandwich bench papers --model llama-160m.gguf --figures 10
   sandwich bench predict llama.gguf --anchors-of tinyllama.gguf
   sandwich bench roofline --model llama.gguf --svg roofline.svg
   sandwich bench perplexity text.txt --model llama.gguf
@@ -36,8 +38,8 @@ func NewBench() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchAllReduce(), newBenchAttention(), cachebench.New(), newBenchEmbed(), newBenchGEMM(),
-		newBenchGrammar(), llm.New(), load.New(), newBenchPerplexity(), newBenchPredict(), newBenchRanking(),
-		newBenchRoofline(), newBenchSearch(), drafts.New(), newBenchHeuristic(),
+		newBenchGrammar(), llm.New(), load.New(), papers.New(), newBenchPerplexity(), newBenchPredict(),
+		newBenchRanking(), newBenchRoofline(), newBenchSearch(), drafts.New(), newBenchHeuristic(),
 		renamed(newBenchHeuristic(), "thumb", "bench heuristic"))
 	return c
 }

@@ -3,6 +3,8 @@ package llm
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
@@ -17,8 +19,8 @@ func joules(r *llm.Row) string {
 	return fmt.Sprintf("%.4g", r.JoulesPerToken)
 }
 
-// printEnergy prints the energy per token of each test, or why it is not known. Rows without a
-// meter have neither.
+// printEnergy prints the energy per token of each test, or why it is not known and that of the
+// sources that are readable. Rows without a meter have neither.
 func printEnergy(w io.Writer, rows []llm.Row) error {
 	var known []string
 	sources, missing := "", ""
@@ -40,6 +42,18 @@ func printEnergy(w io.Writer, rows []llm.Row) error {
 	}
 	if missing == "" {
 		return nil
+	}
+	for i := range rows {
+		r := &rows[i]
+		if r.NoEnergy == "" {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.BySource)) {
+			line := fmt.Sprintf("joules per token of %s alone: %s (%s) %.4g", name, testLabel(r), r.Plan, r.BySource[name])
+			if err := show.Sentence(w, show.Printable(line)); err != nil {
+				return err
+			}
+		}
 	}
 	return show.Sentence(w, "energy: not readable: "+show.Printable(missing))
 }
