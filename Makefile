@@ -170,7 +170,7 @@ device-check-build: build ## everything device-check runs, in one folder; also c
 	  $(GO) test -c -trimpath -ldflags '-s -w' -o $(DEVICE_CHECK)/$$(basename $$package).test ./$$package || exit 1; done
 	-cd $(DEVICE_CHECK)/packages && apt-get download $(DEVICE_PACKAGES)
 
-test-registry: build ## plans and prefixes pushed to and pulled from a real registry on a loopback address
+test-registry: build ## plans and prefixes pushed to a real registry on a loopback address, and models pulled from it
 	cd cmd/sandwich/registrytest && $(GO) test -count=1 -v .
 
 golden: ## rewrite golden files from what the code prints now; review the diff
