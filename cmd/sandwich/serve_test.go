@@ -22,7 +22,7 @@ type served struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	url    string
-	curl   string // the line it printed to try
+	curl   string     // the line it printed to try
 	stdout syncBuffer // until the announcement
 	stderr syncBuffer
 }
