@@ -99,7 +99,7 @@ func (p *pull) find(ctx context.Context) (*source.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		policy.Origin, policy.Token = endpoint, os.Getenv("HF_TOKEN")
+		policy.Origin, policy.Token = endpoint, strings.TrimSpace(os.Getenv("HF_TOKEN"))
 		p.origin, p.client = endpoint, netguard.New(policy)
 		return hub.Find(ctx, p.client, endpoint, p.ref)
 	case ref.Registry:

@@ -315,6 +315,34 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestHostileNames checks that no name of a server leads out of the folder of models.
+func TestHostileNames(t *testing.T) {
+	w := newWorld(t)
+	data := ggufOf(100, 'a')
+	home := os.Getenv("HOME")
+	for _, name := range []string{"../../x.gguf", "/x.gguf", "a/../../../../x.gguf", `..\..\x.gguf`, "..gguf",
+		"-rf.gguf",
+		".x.gguf", "x\x00.gguf", "\u202ex.gguf", "x y.gguf", "model.json.gguf", strings.Repeat("x", 300) + ".gguf"} {
+		w.AddRepository("me/tales", map[string][]byte{name: data})
+		m, _, err := w.pull(t.Context(), "hf:me/tales", Options{})
+		if err == nil {
+			err = w.store.Remove(t.Context(), m.Name)
+		} else if strings.Contains(err.Error(), "404") { // the test server does not serve this path
+			err = nil
+		}
+		if err != nil && !strings.Contains(err.Error(), "not usable as a file name") {
+			t.Errorf("%q: %v", name, err)
+		}
+		entries, err := os.ReadDir(home)
+		if err != nil || len(entries) > 1 {
+			t.Fatalf("%q: the home folder has %v, %v", name, entries, err)
+		}
+		if entries, err = os.ReadDir(w.store.Dir()); err == nil && len(entries) > 1 {
+			t.Fatalf("%q: the folder of models has %v", name, entries)
+		}
+	}
+}
+
 // TestSlowServer checks that a pull survives connections on which nothing arrives.
 func TestSlowServer(t *testing.T) {
 	w := newWorld(t)

@@ -8,7 +8,7 @@ import (
 // FuzzParse checks that the canonical form of each reference is a reference to the same model.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"hf:a/b:Q8_0", "ollama:x/y:z", "localhost:1/a/b@sha256:" + string(make([]byte, 64)),
-		"https://h/p?q#f", "http://[::1]:9/%2e%2e/m.gguf", "a.b/c:d"} {
+		"https://h/p?q#f", "http://[::1]:9/%2e%2e/m.gguf", "a.b/c:d", "hf.co/a/b:c.gguf"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -63,7 +63,7 @@ const longest = 1000
 // Is reports whether a text has the form of a reference. A file name with a folder, such as
 // models.d/x.gguf, does not.
 func Is(text string) bool {
-	for _, prefix := range []string{hubPrefix, ollamaPrefix, "https://", "http://"} {
+	for _, prefix := range []string{hubPrefix, ollamaPrefix, "hf.co/", "huggingface.co/", "https://", "http://"} {
 		if strings.HasPrefix(text, prefix) {
 			return true
 		}
@@ -93,6 +93,8 @@ func Parse(text string) (Ref, error) {
 		r, err = parseWeb(text)
 	case strings.HasPrefix(text, layoutPrefix):
 		err = errors.New("models are not pulled from an OCI layout; push the model to a registry")
+	case cut(text, "hf.co/", &rest), cut(text, "huggingface.co/", &rest):
+		r, err = parseHub(rest)
 	case Is(text):
 		r, err = parseRegistry(text)
 	default:

@@ -11,6 +11,8 @@ func TestParse(t *testing.T) {
 		"hf:Qwen/Qwen3-0.6B-GGUF":             "hf:Qwen/Qwen3-0.6B-GGUF|0||Qwen/Qwen3-0.6B-GGUF||",
 		"hf:Qwen/Qwen3-0.6B-GGUF:Q8_0":        "hf:Qwen/Qwen3-0.6B-GGUF:Q8_0|0||Qwen/Qwen3-0.6B-GGUF|Q8_0|",
 		"hf:a/b:model-Q4_K_M.gguf":            "hf:a/b:model-Q4_K_M.gguf|0||a/b|model-Q4_K_M.gguf|",
+		"hf.co/Qwen/Qwen3-0.6B-GGUF:Q8_0":     "hf:Qwen/Qwen3-0.6B-GGUF:Q8_0|0||Qwen/Qwen3-0.6B-GGUF|Q8_0|",
+		"huggingface.co/a/b":                  "hf:a/b|0||a/b||",
 		"ollama:qwen3":                        "ollama:qwen3:latest|1|registry.ollama.ai|library/qwen3||latest",
 		"ollama:qwen3:0.6b":                   "ollama:qwen3:0.6b|1|registry.ollama.ai|library/qwen3||0.6b",
 		"ollama:me/tales:1":                   "ollama:me/tales:1|1|registry.ollama.ai|me/tales||1",
