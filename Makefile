@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes pulls
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -109,6 +109,9 @@ prefixes: ## prefixes on disk: every kind of store, 100 killed writers, and amd6
 	rm -rf $(CURDIR)/bin/prefixes && mkdir -p -m 700 $(CURDIR)/bin/prefixes
 	$(GO) test -count=1 -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -exec "qemu-aarch64 -cpu max" -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
+
+pulls: ## downloads and pulls of models that are killed 500 times each at random moments
+	$(GO) test -count=1 -run 'TestKilled$$' -timeout 0 ./cmd/sandwich/internal/models/fetch ./cmd/sandwich/internal/models/pull -kills 500
 
 losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
 	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000
