@@ -2,9 +2,10 @@ package registry
 
 import (
 	"encoding/json"
-	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/opencontainers/go-digest"
 
 	"sandwich/cmd/sandwich/internal/models/ref"
 )
@@ -16,7 +17,7 @@ func FuzzManifest(f *testing.F) {
 		`","size":3}]}`)
 	f.Add(`{"layers":[{"mediaType":"application/vnd.cncf.model.weight.v1.raw","digest":"sha256:x","size":-1,` +
 		`"annotations":{"org.cncf.model.filepath":"../x.gguf"}}]}`)
-	base := &url.URL{Scheme: "https", Host: "registry.example"}
+	address := func(d digest.Digest) string { return "https://registry.example/blobs/" + d.String() }
 	r, err := ref.Parse("registry.example/ai/tales")
 	if err != nil {
 		f.Fatal(err)
@@ -26,7 +27,7 @@ func FuzzManifest(f *testing.F) {
 		if json.Unmarshal([]byte(text), &m) != nil {
 			return
 		}
-		model, err := parse(m, base, r)
+		model, err := parse(m, r, address)
 		if err != nil || model.Check() != nil {
 			return
 		}
