@@ -11,10 +11,10 @@ GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
 <<<<<<< HEAD
-.PHONY: results lanes ablation amx-check int8k-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
+.PHONY: results lanes ablation amx-check int8k-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes pulls
 =======
-.PHONY: results lanes ablation papers amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes
->>>>>>> energy
+.PHONY: results lanes ablation amx-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes pulls
+>>>>>>> pull
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -114,6 +114,9 @@ prefixes: ## prefixes on disk: every kind of store, 100 killed writers, and amd6
 	$(GO) test -count=1 -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -exec "qemu-aarch64 -cpu max" -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
 
+pulls: ## downloads and pulls of models that are killed 500 times each at random moments
+	$(GO) test -count=1 -run 'TestKilled$$' -timeout 0 ./cmd/sandwich/internal/models/fetch ./cmd/sandwich/internal/models/pull -kills 500
+
 losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
 	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000
 
@@ -174,7 +177,7 @@ device-check-build: build ## everything device-check runs, in one folder; also c
 	  $(GO) test -c -trimpath -ldflags '-s -w' -o $(DEVICE_CHECK)/$$(basename $$package).test ./$$package || exit 1; done
 	-cd $(DEVICE_CHECK)/packages && apt-get download $(DEVICE_PACKAGES)
 
-test-registry: build ## plans and prefixes pushed to and pulled from a real registry on a loopback address
+test-registry: build ## plans and prefixes pushed to a real registry on a loopback address, and models pulled from it
 	cd cmd/sandwich/registrytest && $(GO) test -count=1 -v .
 
 golden: ## rewrite golden files from what the code prints now; review the diff

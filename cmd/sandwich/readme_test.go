@@ -61,8 +61,8 @@ func hasLines(t *testing.T, output, block string) {
 	}
 }
 
-// TestQuickStart runs the quick start of README.md against a hub on a loopback address, with a small
-// model in place of the real one.
+// TestQuickStart runs the quick start of README.md against a hub on a loopback address, with a
+// small model in place of the real one.
 func TestQuickStart(t *testing.T) {
 	section := quickStart(t)
 	var commands [][]string
@@ -135,7 +135,8 @@ func ask(t *testing.T, s *served, curl string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, answer, _ := s.do("POST", m[1], string(text), ""); code != 200 || !strings.Contains(answer, "data: [DONE]") {
+	if code, answer, _ := s.do("POST", m[1], string(text), ""); code != 200 || !strings.Contains(answer,
+		"data: [DONE]") {
 		t.Errorf("%d %s", code, answer)
 	}
 }

@@ -110,8 +110,8 @@ func (s *Server) check(x *exchange.Exchange, r *http.Request, rt route, known bo
 			"a valid API key is required; send the header Authorization: Bearer KEY or X-Api-Key: KEY")
 	case !known && ollama.Manages(r.URL.Path):
 		return apierr.New(http.StatusNotFound, apierr.TypeInvalid, "not_supported",
-			"this server neither downloads nor changes models; use `sandwich pull ollama:NAME` and `sandwich model` on "+
-				"its host")
+			"this server neither downloads nor changes models; use `sandwich pull ollama:NAME` and `sandwich "+
+				"model` on its host")
 	case !known:
 		return apierr.New(http.StatusNotFound, apierr.TypeInvalid, "not_found", "unknown path %q; the paths are %s",
 			jsontext.Clip(r.URL.Path), s.paths())

@@ -306,8 +306,8 @@ func EncodeError(e *apierr.Error) []byte {
 	return append(jsontext.AppendString([]byte(`{"error":`), e.Message), '}')
 }
 
-// Manages reports whether a path belongs to a call of ollama's API that downloads or changes models,
-// none of which is supported.
+// Manages reports whether a path belongs to a call of ollama's API that downloads or changes
+// models, none of which is supported.
 func Manages(path string) bool {
 	for _, call := range []string{"pull", "push", "create", "copy", "delete", "blobs"} {
 		if rest, ok := strings.CutPrefix(path, "/api/"+call); ok && (rest == "" || rest[0] == '/') {

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/jinja"
 	"sandwich/runtime/model"
@@ -58,8 +59,8 @@ func newModelSynth() *cobra.Command {
 	c.Flags().StringVar(&template, "template", "", "file with the chat template, in Jinja (default: one typical "+
 		"of the family)")
 	flags.Renamed(c.Flags(), "chat-template", "template")
-	c.Flags().StringVar(&vocabulary, "tokenizer-of", "", "GGUF file whose tokenizer to copy (default: a synthetic "+
-		"one of the family's kind)")
+	c.Flags().StringVar(&vocabulary, "tokenizer-of", "", "GGUF file or pulled model whose tokenizer to copy "+
+		"(default: a synthetic one of the family's kind)")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
 	tail.add(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -122,7 +123,11 @@ func templateOf(file string) (string, error) {
 
 // borrow returns the configuration with the tokenizer of a GGUF file.
 func borrow(config model.Config, file string) (model.Config, error) {
-	f, err := gguf.Open(file)
+	path, err := modelref.Local(file)
+	if err != nil {
+		return config, err
+	}
+	f, err := gguf.Open(path)
 	if err != nil {
 		return config, err
 	}

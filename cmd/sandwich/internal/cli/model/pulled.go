@@ -79,6 +79,9 @@ func newModelList() *cobra.Command {
 		if err := noticeUnfinished(s); err != nil {
 			return err
 		}
+		if len(list) == 0 {
+			show.Notice("no model was pulled; `sandwich pull --help` says how")
+		}
 		return listReport.Print(c.OutOrStdout(), list, *format)
 	}
 	return c
@@ -145,9 +148,12 @@ func printPulled(w io.Writer, p *pulled) error {
 	fmt.Fprintln(w)
 	var rows [][]string
 	for _, f := range p.Files {
-		rows = append(rows, []string{f.Name, mem.FormatBytes(f.Size), f.SHA256, show.OrDash(f.Cache)})
+		rows = append(rows, []string{f.Name, mem.FormatBytes(f.Size), f.SHA256})
+		if f.Cache != "" {
+			fmt.Fprintf(w, "%s is in the cache of another program: %s\n", f.Name, f.Cache)
+		}
 	}
-	return show.Table(w, []string{"file", "size", "sha256", "in the cache of another program"}, rows, 1)
+	return show.Table(w, []string{"file", "size", "sha256"}, rows, 1)
 }
 
 func newModelRemove() *cobra.Command {

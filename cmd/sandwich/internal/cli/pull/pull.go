@@ -3,6 +3,7 @@ package pull
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,12 @@ Models are stored in the folder of SANDWICH_MODELS, by default models in the dat
 		}
 		if c.Flags().Changed("name") && ref.CheckName(o.Name) != nil {
 			return exit.Usage(fmt.Errorf("--name: %w", ref.CheckName(o.Name)))
+		}
+		for _, host := range o.Hosts {
+			if host == "" || strings.ContainsAny(host, "/ ") {
+				return exit.Usage(fmt.Errorf("--allow-host %q is not a host; give HOST or HOST:PORT", show.Clip(host,
+					80)))
+			}
 		}
 		r, err := ref.Parse(args[0])
 		if err != nil {

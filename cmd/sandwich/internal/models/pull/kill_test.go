@@ -54,9 +54,9 @@ func pullIn(dir string) error {
 	return err
 }
 
-// TestKilled kills pulls with SIGKILL at random requests and bytes, while the hub alternates between
-// two versions of a model in two parts. After each one the store has no model, or one version as a
-// whole.
+// TestKilled kills pulls with SIGKILL at random requests and bytes, while the hub alternates
+// between two versions of a model in two parts. After each one the store has no model, or one
+// version as a whole.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	versions := [2][2][]byte{{ggufOf(40_000, 'a'), ggufOf(30_000, 'b')}, {ggufOf(40_001, 'c'), ggufOf(30_000, 'd')}}

@@ -99,9 +99,12 @@ func (p *pull) find(ctx context.Context) (*source.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		policy.Origin, policy.Token = endpoint, os.Getenv("HF_TOKEN")
+		policy.Origin, policy.Token = endpoint, strings.TrimSpace(os.Getenv("HF_TOKEN"))
 		p.origin, p.client = endpoint, netguard.New(policy)
 		return hub.Find(ctx, p.client, endpoint, p.ref)
+	case ref.Layout:
+		p.origin, p.client = &url.URL{Host: p.ref.Repo}, registry.LayoutClient(p.ref)
+		return registry.FindLayout(ctx, p.client, p.ref)
 	case ref.Registry:
 		policy.Origin = registry.Origin(p.ref)
 		p.origin, p.client = policy.Origin, registry.Client(netguard.New(policy))

@@ -3,6 +3,7 @@ package pull
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"sandwich/cmd/sandwich/internal/models/modelserver"
 	"sandwich/cmd/sandwich/internal/models/ref"
@@ -122,6 +126,51 @@ func TestPull(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Join(w.store.Dir(), ".partial")); err != nil || len(entries) != 0 {
 		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+// TestLayout pulls from an OCI image layout, and reports what a layout lacks.
+func TestLayout(t *testing.T) {
+	w := newWorld(t)
+	dir, data := t.TempDir(), ggufOf(100_000, 'a')
+	put := func(text []byte) digest.Digest {
+		d := digest.FromBytes(text)
+		path := filepath.Join(dir, "blobs", "sha256", d.Encoded())
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	marshal := func(v any) []byte {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	layer := v1.Descriptor{MediaType: "application/vnd.docker.ai.gguf.v3", Digest: put(data), Size: int64(len(data))}
+	good := put(marshal(v1.Manifest{Layers: []v1.Descriptor{layer}}))
+	layer.Digest = digest.FromString("missing")
+	lacking := put(marshal(v1.Manifest{Layers: []v1.Descriptor{layer}}))
+	named := func(d digest.Digest, tag string) v1.Descriptor {
+		return v1.Descriptor{Digest: d, Annotations: map[string]string{v1.AnnotationRefName: tag}}
+	}
+	index := marshal(v1.Index{Manifests: []v1.Descriptor{named(good, "good"), named(lacking, "lacking"),
+		named("sha256:../../x", "hostile"), named(digest.FromString("none"), "none")}})
+	if err := os.WriteFile(filepath.Join(dir, "index.json"), index, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, reference := range []string{"oci:" + dir + ":good", "oci:" + dir + "@" + good.String()} {
+		if _, got, err := w.pull(t.Context(), reference, Options{}); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %v", reference, err)
+		}
+	}
+	for reference, want := range map[string]string{dir + ":lacking": "404", dir + ":hostile": "has no hostile",
+		dir + ":none": "404", dir: "has no latest", t.TempDir(): "not an OCI image layout"} {
+		if _, _, err := w.pull(t.Context(), "oci:"+reference, Options{}); err == nil || !strings.Contains(err.Error(),
+			want) {
+			t.Errorf("%s: %v; want %q", reference, err, want)
+		}
 	}
 }
 
@@ -311,6 +360,34 @@ func TestFailures(t *testing.T) {
 		if _, _, err := w.pull(t.Context(), "hf:me/tales", Options{}); err == nil || !strings.Contains(err.Error(),
 			"HF_ENDPOINT") {
 			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
+
+// TestHostileNames checks that no name of a server leads out of the folder of models.
+func TestHostileNames(t *testing.T) {
+	w := newWorld(t)
+	data := ggufOf(100, 'a')
+	home := os.Getenv("HOME")
+	for _, name := range []string{"../../x.gguf", "/x.gguf", "a/../../../../x.gguf", `..\..\x.gguf`, "..gguf",
+		"-rf.gguf",
+		".x.gguf", "x\x00.gguf", "\u202ex.gguf", "x y.gguf", "model.json.gguf", strings.Repeat("x", 300) + ".gguf"} {
+		w.AddRepository("me/tales", map[string][]byte{name: data})
+		m, _, err := w.pull(t.Context(), "hf:me/tales", Options{})
+		if err == nil {
+			err = w.store.Remove(t.Context(), m.Name)
+		} else if strings.Contains(err.Error(), "404") { // the test server does not serve this path
+			err = nil
+		}
+		if err != nil && !strings.Contains(err.Error(), "not usable as a file name") {
+			t.Errorf("%q: %v", name, err)
+		}
+		entries, err := os.ReadDir(home)
+		if err != nil || len(entries) > 1 {
+			t.Fatalf("%q: the home folder has %v, %v", name, entries, err)
+		}
+		if entries, err = os.ReadDir(w.store.Dir()); err == nil && len(entries) > 1 {
+			t.Fatalf("%q: the folder of models has %v", name, entries)
 		}
 	}
 }

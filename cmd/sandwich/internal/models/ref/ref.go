@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -22,6 +23,7 @@ const (
 	Hub      Kind = iota // a repository of the Hugging Face hub
 	Registry             // a repository of an OCI registry, or of ollama's
 	Web                  // one file at an HTTPS address
+	Layout               // an OCI image layout, a folder on this machine
 )
 
 // Ref is a parsed reference.
@@ -29,9 +31,9 @@ type Ref struct {
 	Kind    Kind
 	Text    string // canonical form; equal for references to the same model
 	Host    string // host, with a port if one was given; "" for the hub
-	Repo    string // OWNER/REPO of a hub, or the repository of a registry
+	Repo    string // OWNER/REPO of a hub, the repository of a registry, or the folder of a layout
 	Variant string // of a hub: weight type or file name, "" for the default one
-	Tag     string // of a registry: a tag or a digest
+	Tag     string // of a registry or a layout: a tag or a digest
 	URL     *url.URL
 }
 
@@ -52,7 +54,8 @@ const (
 const Syntax = `hf:OWNER/REPO[:TYPE]      Hugging Face: the file of a weight type such as Q8_0, or of a file name
 ollama:NAME[:TAG]         ollama's registry; also ollama:USER/NAME and ollama:HOST/USER/NAME
 HOST/REPO[:TAG]           a model artifact in an OCI registry (ModelPack or Docker's format); also @sha256:...
-https://HOST/FILE.gguf    one file`
+https://HOST/FILE.gguf    one file
+oci:FOLDER[:TAG]          a model artifact in an OCI image layout, a folder`
 
 // wantSyntax ends the errors about references of no known form.
 const wantSyntax = "give hf:OWNER/REPO[:TYPE], ollama:NAME[:TAG], HOST/REPO[:TAG] or https://HOST/FILE.gguf"
@@ -63,14 +66,15 @@ const longest = 1000
 // Is reports whether a text has the form of a reference. A file name with a folder, such as
 // models.d/x.gguf, does not.
 func Is(text string) bool {
-	for _, prefix := range []string{hubPrefix, ollamaPrefix, "https://", "http://"} {
+	for _, prefix := range []string{hubPrefix, ollamaPrefix, layoutPrefix, "hf.co/", "huggingface.co/", "https://",
+		"http://"} {
 		if strings.HasPrefix(text, prefix) {
 			return true
 		}
 	}
 	host, rest, ok := strings.Cut(text, "/")
 	if !ok || rest == "" || strings.HasSuffix(text, ".gguf") || strings.HasSuffix(text, ".json") ||
-		strings.HasPrefix(text, ".") || strings.HasPrefix(text, layoutPrefix) {
+		strings.HasPrefix(text, ".") {
 		return false
 	}
 	_, _, err := net.SplitHostPort(host)
@@ -91,8 +95,10 @@ func Parse(text string) (Ref, error) {
 		r, err = parseOllama(rest)
 	case strings.HasPrefix(text, "https://"), strings.HasPrefix(text, "http://"):
 		r, err = parseWeb(text)
-	case strings.HasPrefix(text, layoutPrefix):
-		err = errors.New("models are not pulled from an OCI layout; push the model to a registry")
+	case cut(text, layoutPrefix, &rest):
+		r, err = parseLayout(rest)
+	case cut(text, "hf.co/", &rest), cut(text, "huggingface.co/", &rest):
+		r, err = parseHub(rest)
 	case Is(text):
 		r, err = parseRegistry(text)
 	default:
@@ -174,6 +180,21 @@ func parseRegistry(text string) (Ref, error) {
 		ref.Reference = latest
 	}
 	return Ref{Kind: Registry, Text: ref.String(), Host: ref.Registry, Repo: ref.Repository, Tag: ref.Reference}, nil
+}
+
+func parseLayout(text string) (Ref, error) {
+	dir, tag, separator := text, latest, ":"
+	if i := strings.LastIndex(text, "@sha256:"); i >= 0 {
+		dir, tag, separator = text[:i], text[i+1:], "@"
+	} else if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.Contains(text[i:], "/") {
+		dir, tag = text[:i], text[i+1:]
+	}
+	ref := registry.Reference{Registry: "localhost", Repository: "x", Reference: tag}
+	if err := ref.ValidateReference(); err != nil || dir == "" || tag == "" || strings.ContainsRune(dir, 0) {
+		return Ref{}, errors.New("give oci:FOLDER[:TAG]")
+	}
+	path, err := filepath.Abs(dir)
+	return Ref{Kind: Layout, Text: layoutPrefix + path + separator + tag, Repo: path, Tag: tag}, err
 }
 
 func parseWeb(text string) (Ref, error) {

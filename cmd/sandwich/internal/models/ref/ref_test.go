@@ -11,6 +11,8 @@ func TestParse(t *testing.T) {
 		"hf:Qwen/Qwen3-0.6B-GGUF":             "hf:Qwen/Qwen3-0.6B-GGUF|0||Qwen/Qwen3-0.6B-GGUF||",
 		"hf:Qwen/Qwen3-0.6B-GGUF:Q8_0":        "hf:Qwen/Qwen3-0.6B-GGUF:Q8_0|0||Qwen/Qwen3-0.6B-GGUF|Q8_0|",
 		"hf:a/b:model-Q4_K_M.gguf":            "hf:a/b:model-Q4_K_M.gguf|0||a/b|model-Q4_K_M.gguf|",
+		"hf.co/Qwen/Qwen3-0.6B-GGUF:Q8_0":     "hf:Qwen/Qwen3-0.6B-GGUF:Q8_0|0||Qwen/Qwen3-0.6B-GGUF|Q8_0|",
+		"huggingface.co/a/b":                  "hf:a/b|0||a/b||",
 		"ollama:qwen3":                        "ollama:qwen3:latest|1|registry.ollama.ai|library/qwen3||latest",
 		"ollama:qwen3:0.6b":                   "ollama:qwen3:0.6b|1|registry.ollama.ai|library/qwen3||0.6b",
 		"ollama:me/tales:1":                   "ollama:me/tales:1|1|registry.ollama.ai|me/tales||1",
@@ -20,6 +22,8 @@ func TestParse(t *testing.T) {
 		"localhost/tales:q8":                  "localhost/tales:q8|1|localhost|tales||q8",
 		"https://files.example/m.gguf#x":      "https://files.example/m.gguf|2|files.example|||",
 		"http://127.0.0.1:80/m.gguf?download": "http://127.0.0.1:80/m.gguf?download|2|127.0.0.1:80|||",
+		"oci:/a/b/../layout:v1":               "oci:/a/layout:v1|3||/a/layout||v1",
+		"oci:/a:b/layout":                     "oci:/a:b/layout:latest|3||/a:b/layout||latest",
 		"http://[::1]:80/m.gguf":              "http://[::1]:80/m.gguf|2|[::1]:80|||",
 	} {
 		r, err := Parse(text)
@@ -36,7 +40,8 @@ func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{"", "llama", "hf:", "hf:a", "hf:/b", "hf:a/", "hf:a/../b", "hf:../b", "hf:a/b/c",
 		"hf:a/b:", "hf:a/b:../x", "hf:a/b:c/d", "hf:a/b\n", "hf:-a/b", "ollama:", "ollama:a/b/c/d", "ollama:../x",
 		"ollama:a:b:c", "ollama:a b", "ollama:h/../x", "registry.example/", "registry.example/UPPER",
-		"registry.example/a/../b", "registry.example/a:b:c", "registry.example/a@sha256:12", "oci:folder:tag",
+		"registry.example/a/../b", "registry.example/a:b:c", "registry.example/a@sha256:12", "oci:", "oci::x",
+		"oci:a:", "oci:a:b c",
 		"http://files.example/m.gguf", "https://user:pw@files.example/m.gguf", "https://files.example/",
 		"https://files.example", "https:///m.gguf", "http://127.0.0.1.example/m.gguf", "ftp://files.example/m",
 		"hf:a/" + strings.Repeat("b", 200), "https://h/" + strings.Repeat("b", 2000)} {
@@ -45,7 +50,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "llama", "models/x.gguf", "models.d/x.gguf", "./a.b/c", "../a.b/c", "/a.b/c",
-		"oci:folder:tag", "x.gguf", "a.b/", "a.b/config.json"} {
+		"x.gguf", "a.b/", "a.b/config.json"} {
 		if Is(text) {
 			t.Errorf("%q is taken for a reference", text)
 		}

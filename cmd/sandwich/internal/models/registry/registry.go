@@ -68,7 +68,7 @@ func Find(ctx context.Context, client fetch.Doer, r ref.Ref) (*source.Model, err
 	if err != nil {
 		return nil, explain(r, err)
 	}
-	model, err := parse(m, base, r)
+	model, err := parse(m, r, func(d digest.Digest) string { return base.JoinPath("blobs", d.String()).String() })
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func manifestOf(ctx context.Context, client fetch.Doer, base *url.URL, tag strin
 	return document{}, "", source.Refuse("the tag names an index of an index, which is not a model")
 }
 
-// parse returns the model of a manifest.
-func parse(m document, base *url.URL, r ref.Ref) (*source.Model, error) {
+// parse returns the model of a manifest whose blobs have addresses.
+func parse(m document, r ref.Ref, address func(digest.Digest) string) (*source.Model, error) {
 	model := &source.Model{Name: nameOf(r)}
 	var layers []v1.Descriptor
 	for _, l := range m.Layers {
@@ -141,8 +141,7 @@ func parse(m document, base *url.URL, r ref.Ref) (*source.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		model.Files = append(model.Files, source.File{Name: name, URL: base.JoinPath("blobs",
-			l.Digest.String()).String(),
+		model.Files = append(model.Files, source.File{Name: name, URL: address(l.Digest),
 			Size: l.Size, SHA256: l.Digest.Encoded()})
 	}
 	if len(model.Files) == 0 {

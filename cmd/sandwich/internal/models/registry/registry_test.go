@@ -145,6 +145,54 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// TestTokenServer checks that a token server on another host is used if the user allows it, and
+// that it receives the login of the registry only then.
+func TestTokenServer(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	var logins []string
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		logins = append(logins, password)
+		fmt.Fprint(w, `{"token":"abc"}`)
+	}))
+	t.Cleanup(tokens.Close)
+	manifest, err := json.Marshal(v1.Manifest{Layers: []v1.Descriptor{layer(dockerModel, "", "abc")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer abc" {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="`+tokens.URL+`/token",service="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write(manifest)
+	}))
+	t.Cleanup(s.Close)
+	host, tokenHost := strings.TrimPrefix(s.URL, "http://"), strings.TrimPrefix(tokens.URL, "http://")
+	r, err := ref.Parse(host + "/library/tales")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, config := range []string{`{}`, fmt.Sprintf(`{"auths":{%q:{"auth":"dXNlcjpzZWNyZXQ="}}}`, host)} {
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, hosts := range [][]string{nil, {tokenHost}} {
+			logins = nil
+			_, err := Find(t.Context(), Client(netguard.New(netguard.Policy{Origin: Origin(r), Hosts: hosts})), r)
+			if (err == nil) != (hosts != nil) || hosts == nil && len(logins) != 0 {
+				t.Errorf("allowed %v: %v, logins %q", hosts, err, logins)
+			}
+			if want := map[bool]string{true: "", false: "secret"}[config == "{}"]; hosts != nil &&
+				(len(logins) == 0 || logins[0] != want) {
+				t.Errorf("allowed %v: logins %q, want %q", hosts, logins, want)
+			}
+		}
+	}
+}
+
 // TestDockerHost checks that references to docker.io lead to the host of its registry.
 func TestDockerHost(t *testing.T) {
 	r, err := ref.Parse("docker.io/ai/smollm2")
