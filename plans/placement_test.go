@@ -75,8 +75,8 @@ func TestPlacement(t *testing.T) {
 		t.Errorf("%q; %q", got, summary.Headline(&one.Plan, bundle.Untuned))
 	}
 	changes := diff.Plans(&both.Plan, &one.Plan)
-	if len(changes) != 2 || changes[0].Path != "placement.prefill" || changes[0].Old != "cuda:0, optional, copy of 1.5 MiB" ||
-		changes[1].New != "cores" {
+	if len(changes) != 2 || changes[0].Path != "placement.prefill" ||
+		changes[0].Old != "cuda:0, optional, copy of 1.5 MiB" || changes[1].New != "cores" {
 		t.Errorf("%+v", changes)
 	}
 	if s := summary.Of(one); len(s.Placement) != 1 || s.Placement[0].Phase != "prefill" {
@@ -110,7 +110,8 @@ func TestPlacementRefusals(t *testing.T) {
 			p.Placement = plans.PlaceOn("cuda:0", plans.DenseOps, false, phase.Prefill)
 		},
 		"no device kernel computes the 4 experts of the model: use dense": func(p *plans.Plan) { p.Model.Experts = 4 },
-		"copy_bytes -1 is not in 0..":                                     func(p *plans.Plan) { p.Placement[0].CopyBytes = -1 },
+
+		"copy_bytes -1 is not in 0..": func(p *plans.Plan) { p.Placement[0].CopyBytes = -1 },
 		"copies of 1 and 0 bytes": func(p *plans.Plan) {
 			p.Placement = plans.PlaceOn("cuda:0", plans.AllOps, false, phase.All[:]...)
 			p.Placement[0].CopyBytes = 1
