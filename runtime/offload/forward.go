@@ -19,18 +19,18 @@ const (
 	longestSegment = time.Second // by prediction
 )
 
-// Forward runs a batch from step `from` on and returns the next step: the number of steps when it is
-// done, less when the gate halted it. An op is one step, unless cores divides it. To resume, call it
-// with the same batch, set and step; other forwards may run on other sets in between. A segment takes at most the bound by prediction (0: a
-// second), and at most two are in flight, so a forward halts within two segments. The gate may be
-// nil.
+// Forward runs a batch from step `from` on and returns the next step: the number of steps when it
+// is done, less when the gate halted it. An op is one step, unless cores divides it. To resume,
+// call it with the same batch, set and step; other forwards may run on other sets in between. A
+// segment takes at most the bound by prediction (0: a second), and at most two are in flight, so a
+// forward halts within two segments. The gate may be nil.
 //
 // Keys and values of a segment are in the cores' cache when the gate is asked about it. An error
 // means that the forward must be computed again on the cores from its first op; it wraps
 // device.ErrLost if the device cannot be used any more, or ErrResult.
 //
-// cores computes the ops that the device does not; it may be nil unless NeedsCores. The gate is asked
-// after each step of the cores.
+// cores computes the ops that the device does not; it may be nil unless NeedsCores. The gate is
+// asked after each step of the cores.
 func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from int, bound time.Duration,
 	gate exec.Gate, cores *Cores) (next int, err error) {
 	if r.onCores != nil && cores == nil {
