@@ -42,9 +42,9 @@ type Config struct {
 	CopyBytesPerS  float64       // of Write, Read and Copy
 	KernelDuration func(k *devgen.Kernel, groups [3]int, push []uint32) time.Duration
 
-	// KernelBytes returns the memory that a kernel reads. On the wall clock in Timed mode the device
-	// reads as much memory of this process during a submission, at an even rate, and takes longer
-	// if it gets less. That keeps a core busy. nil: it reads none.
+	// KernelBytes returns the memory that a kernel reads. On the wall clock in Timed mode the
+	// device reads as much memory of this process during a submission, at an even rate, and takes
+	// longer if it gets less. That keeps a core busy. nil: it reads none.
 	KernelBytes func(k *devgen.Kernel, groups [3]int, push []uint32) float64
 
 	// Sleep waits in Timed mode; nil is the wall clock. It is called once per submission and per
