@@ -49,7 +49,8 @@ func printEnergy(w io.Writer, rows []llm.Row) error {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.BySource)) {
-			line := fmt.Sprintf("joules per token of %s alone: %s (%s) %.4g", name, testLabel(r), r.Plan, r.BySource[name])
+			line := fmt.Sprintf("joules per token of %s alone: %s (%s) %.4g", name, testLabel(r), r.Plan,
+				r.BySource[name])
 			if err := show.Sentence(w, show.Printable(line)); err != nil {
 				return err
 			}
