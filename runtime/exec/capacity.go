@@ -64,8 +64,11 @@ func storeSizes(l *tp.Layers, blocks int, o *Options) []kvcache.Spec {
 		if free := mem.Available(); free > 0 && o.Least > 0 {
 			copies = min(copies, free/stateShare/l.State)
 		}
+		if copies > 0 {
+			copies += o.draftStates(l)
+		}
 	}
-	specs[l.StateStore()].Blocks += int(min(copies, math.MaxInt32)) + o.draftStates(l)
+	specs[l.StateStore()].Blocks += int(min(copies, math.MaxInt32))
 	return specs
 }
 
@@ -73,11 +76,11 @@ func storeSizes(l *tp.Layers, blocks int, o *Options) []kvcache.Spec {
 const maxDraftBytes = 64 << 20
 
 // draftStates returns the number of states that are kept in drafts: of all drafted rows, or none.
-func (o *Options) draftStates(l *tp.Layers) int {
-	if int64(o.DraftRows)*l.State > maxDraftBytes {
-		return 0
+func (o *Options) draftStates(l *tp.Layers) int64 {
+	if n := int64(o.DraftRows); n*l.State <= maxDraftBytes {
+		return n
 	}
-	return o.DraftRows
+	return 0
 }
 
 // Copies returns the number of checkpoints of states that fit the memory.

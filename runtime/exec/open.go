@@ -31,7 +31,7 @@ type Options struct {
 	// continued. 0: a default; negative: none.
 	StateBytes int64
 	// DraftRows is the number of drafted rows of a forward after which recurrent states can be
-	// kept, in addition to checkpoints, if that takes little memory.
+	// kept, in addition to the default number of checkpoints, if that takes little memory.
 	DraftRows int
 	LogitRows int           // most rows of a forward whose logits are wanted
 	Context   int           // positions of a sequence; 0: the context of the model
