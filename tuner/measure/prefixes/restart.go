@@ -36,6 +36,7 @@ type RestartRow struct {
 	Dropped  bool    `json:"pages_dropped"`         // from the page cache before the load
 	Computed float64 `json:"computed_first_token_seconds"`
 	First    float64 `json:"loaded_first_token_seconds"`
+	Load     float64 `json:"load_seconds"`  // part of First that read the blocks
 	Bound    float64 `json:"bound_seconds"` // 1.25 x bytes / rate + 0.3 s
 	Share    float64 `json:"share"`         // of First in Computed
 	Interval int     `json:"state_interval_tokens"`
@@ -84,6 +85,7 @@ func Restart(ctx context.Context, o RestartOptions) (*RestartRow, error) {
 	o.Step()
 	row.Loaded, row.Bytes = loaded.CachedTokens, e.Stats().Prefixes.ReadBytes
 	row.Computed, row.First = computed.first.Seconds(), loaded.first.Seconds()
+	row.Load = e.Stats().Prefixes.LoadTime.Seconds()
 	row.Bound = 1.25*float64(row.Bytes)/row.Rate + 0.3
 	row.Share, row.Equal = row.First/row.Computed, slices.Equal(computed.bits, loaded.bits)
 	return row, nil
