@@ -113,6 +113,15 @@ func TestValidationLayer(t *testing.T) {
 	})
 }
 
+// TestMissingFeatures checks that a driver without the needed features is refused by their names.
+func TestMissingFeatures(t *testing.T) {
+	p := &physical{name: "old GPU", missing: []string{"shaderInt64", "Vulkan 1.3 (it has 1.2.0)"}}
+	const want = "old GPU lacks shaderInt64, Vulkan 1.3 (it has 1.2.0)"
+	if _, err := (&instance{}).open(p); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestNoDriver checks the error on hosts without a Vulkan driver.
 func TestNoDriver(t *testing.T) {
 	open(t, remote.Options{}) // skips

@@ -24,7 +24,7 @@ type formerFlags struct {
 // versions. The result returns the subcommand that such a flag selects; nil if none was given.
 func addMoved(c *cobra.Command) func() func() error {
 	simulate, sweep, goodput, goal, devices := newSimulate(), newSweep(), newGoodput(), newGoal(), newDevices()
-	c.AddCommand(simulate, sweep, goodput, goal, devices, newLanes(), newAblation())
+	c.AddCommand(simulate, sweep, goodput, goal, devices, newLanes(), newAblation(), newHalts())
 	var f formerFlags
 	fs := c.Flags()
 	fs.BoolVar(&f.simulate, "simulate", false, "")
