@@ -20,7 +20,7 @@ import (
 
 // lanes returns the lanes of the scheduler.
 func (o *DeviceOptions) lanes() []sched.Lane {
-	if o.Device == nil || o.ExpertsOnCores {
+	if o.Device == nil || o.needsCores {
 		return []sched.Lane{sched.CoresLane()}
 	}
 	list := []sched.Lane{{Name: o.Name, Phases: o.Phases}}
@@ -53,7 +53,7 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 		forecast.NewCosts(e.runner.Model, e.runner.Plan, nil)
 	e.lanes = lanes{Engine: e, name: o.Name, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
-	if o.ExpertsOnCores {
+	if o.needsCores {
 		e.onDevice.costs = e.cores.costs
 		for _, p := range o.Phases {
 			e.cores.shared[p] = true

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"sandwich/runtime/device"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
@@ -22,20 +24,34 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 	if o.Device == nil {
 		return nil, nil
 	}
-	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.Assembly(), Rows: r.Assembly().Rows(),
+	options := offload.Options{Device: o.Device, Assembly: r.Assembly(), Rows: r.Assembly().Rows(),
 		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding, Static: o.Static,
-		ExpertsOnCores: o.ExpertsOnCores, Memory: o.Memory})
-	if err == nil && (o.Phases == nil || o.Check) {
-		err = o.measure(ctx, r, on, positions)
+		ExpertsOnCores: o.ExpertsOnCores, Memory: o.Memory}
+	on, refusal := offload.Open(options)
+	if errors.Is(refusal, device.ErrMemory) {
+		on = openLayers(&options)
 	}
-	if err != nil {
-		closeDevice(on)
-		return nil, o.refused(err)
+	if on == nil {
+		return nil, o.refused(refusal)
+	}
+	if o.Phases == nil || o.Check || refusal != nil {
+		if err := o.measure(ctx, r, on, positions); err != nil {
+			closeDevice(on)
+			return nil, o.refused(err)
+		}
 	}
 	if len(o.Phases) == 0 {
-		o.Device = nil
 		closeDevice(on)
+		if refusal != nil {
+			return nil, o.refused(fmt.Errorf("%w; its first %d of %d layers would not make the model faster", refusal,
+				options.Layers, r.Model.Dims.Layers))
+		}
+		o.Device = nil
 		return nil, nil
+	}
+	o.needsCores = on.NeedsCores()
+	if refusal != nil && o.Note != nil {
+		o.Note(fmt.Sprintf("it runs the first %d of %d layers: %v", options.Layers, r.Model.Dims.Layers, refusal))
 	}
 	if text := o.Memory.Note(on.Copied()); text != "" && o.Note != nil {
 		o.Note(text)
@@ -43,10 +59,24 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 	return on, nil
 }
 
+// openLayers opens the device for as many of the first layers as its memory holds, and sets their
+// number. It returns nil if that is none.
+func openLayers(o *offload.Options) *offload.Runner {
+	if o.ExpertsOnCores {
+		return nil
+	}
+	for o.Layers = offload.Fit(*o); o.Layers > 0; o.Layers = o.Layers * 7 / 8 {
+		if on, err := offload.Open(*o); err == nil {
+			return on
+		}
+	}
+	return nil
+}
+
 // measure sets the phases that the device runs to those of them, or of all, that it runs faster
 // than the cores.
 func (o *DeviceOptions) measure(ctx context.Context, r *forward.Runner, on *offload.Runner, positions int) error {
-	t, err := measureDevice(ctx, r, on, positions)
+	t, err := o.times(ctx, r, on, positions)
 	if err != nil {
 		return err
 	}
@@ -59,6 +89,15 @@ func (o *DeviceOptions) measure(ctx context.Context, r *forward.Runner, on *offl
 		o.Chose(t, o.Phases)
 	}
 	return nil
+}
+
+// times measures forwards on both sides.
+func (o *DeviceOptions) times(ctx context.Context, r *forward.Runner, on *offload.Runner, positions int) (DeviceTimes,
+	error) {
+	if o.measured != nil {
+		return *o.measured, nil
+	}
+	return measureDevice(ctx, r, on, positions)
 }
 
 // refused returns the error of a device that cannot run the model, or nil if the cores take its

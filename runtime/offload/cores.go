@@ -6,7 +6,8 @@ import (
 	"sandwich/runtime/offload/handover"
 )
 
-// Cores computes the parts of a forward that Options.ExpertsOnCores leaves to the cores.
+// Cores computes the parts of a forward that Options.ExpertsOnCores or Options.Layers leave to the
+// cores.
 type Cores struct {
 	// Buffers are the activations of the forward on the cores. They stay the forward's own while it
 	// is halted.
@@ -45,8 +46,15 @@ func (c *Cores) locate(step int) (op, inside int) {
 
 // runOnCores runs a part of the cores from the next step on.
 func (f *forward) runOnCores(p *handover.Part) error {
-	if err := f.set.border.Take(p, f.model, f.cores.Buffers, f.batch.Rows()); err != nil {
-		return err
+	if f.next == p.From && f.inside == 0 { // else the forward was halted within the part
+		if p.Rotates {
+			if _, err := f.cores.Run(f.batch, 0, stopAt(1)); err != nil {
+				return err
+			}
+		}
+		if err := f.set.border.Take(p, f.model, f.cores.Buffers, f.batch.Rows()); err != nil {
+			return err
+		}
 	}
 	next, err := f.cores.Run(f.batch, f.cores.stepOf(f.next)+f.inside, &partGate{f, f.cores.stepOf(p.To)})
 	if err != nil {
@@ -55,6 +63,11 @@ func (f *forward) runOnCores(p *handover.Part) error {
 	f.next, f.inside = f.cores.locate(next)
 	return nil
 }
+
+// stopAt halts a forward before an op.
+type stopAt int
+
+func (s stopAt) Passed(next int) bool { return next >= int(s) }
 
 // partGate halts a forward on the cores at the end of a part.
 type partGate struct {

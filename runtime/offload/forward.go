@@ -29,12 +29,12 @@ const (
 // means that the forward must be computed again on the cores from its first op; it wraps
 // device.ErrLost if the device cannot be used any more, or ErrResult.
 //
-// cores computes the ops that the device does not; it is nil for a Runner without ExpertsOnCores.
-// The gate is asked after each step of the cores.
+// cores computes the ops that the device does not; it may be nil unless NeedsCores. The gate is
+// asked after each step of the cores.
 func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from int, bound time.Duration,
 	gate exec.Gate, cores *Cores) (next int, err error) {
 	if r.onCores != nil && cores == nil {
-		return from, errors.New("a forward on a device with experts on the cores needs the cores")
+		return from, errors.New("a forward on a device that leaves ops to the cores needs the cores")
 	}
 	if b.Rows() == 0 || b.Rows() > r.rows {
 		return from, fmt.Errorf("a forward of %d rows on a device; it has room for %d", b.Rows(), r.rows)

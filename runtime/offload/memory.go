@@ -61,9 +61,23 @@ func (m *memory) load(a *exec.Assembly, onCores handover.Parts) (err error) {
 		m.kv, m.sharesKV = device.Slice{Buffer: b}, true
 		return nil
 	}
-	m.kv, err = m.alloc(uint64(a.KV.Bytes()), device.DeviceLocal)
-	m.copied += uint64(a.KV.Bytes())
+	n := kvBytes(a, onCores)
+	m.kv, err = m.alloc(n, device.DeviceLocal)
+	m.copied += n
 	return err
+}
+
+// kvBytes returns the size of the KV cache up to the last layer whose attention the device computes.
+func kvBytes(a *exec.Assembly, onCores handover.Parts) (end uint64) {
+	layers := &a.Shards.List[0].Layers
+	for i := range a.Model.Ops {
+		op := &a.Model.Ops[i]
+		if op.Kind == model.OpRotate && !onCores.Has(i) && layers.Keeps(op.Layer) {
+			p := a.KV[0].Place(op.Layer)
+			end = max(end, uint64(p.First+p.Block*a.Stores[layers.Of[op.Layer]].Blocks))
+		}
+	}
+	return end
 }
 
 // weight returns weight i of the model: in the memory of the cores if that is shared, else a copy.
@@ -81,6 +95,23 @@ func (m *memory) weight(a *exec.Assembly, i int) (device.Slice, error) {
 
 // needs is the memory that a Runner takes on its device, in bytes.
 type needs struct{ weights, kv, activations uint64 }
+
+// infoOf describes a device. Unified memory is not more than what this host has available.
+func infoOf(d device.Device) device.Info {
+	i := d.Info()
+	if host := mem.Available(); i.Unified && host >= 0 && (i.FreeBytes == 0 || uint64(host) < i.FreeBytes) {
+		i.FreeBytes = max(1, uint64(host))
+	}
+	return i
+}
+
+func (n needs) all() uint64 { return n.weights + n.kv + n.activations }
+
+// spare returns memory for programs, marks, and inputs and staging of forwards, which are smaller
+// than activations.
+func (n needs) spare() uint64 { return n.all()/16 + n.activations + marksBytes }
+
+const marksBytes = 64 << 10 // about what the marks of submissions take
 
 // refusal returns an error that wraps device.ErrMemory and has the numbers.
 func (n needs) refusal(i device.Info) error {

@@ -15,6 +15,7 @@ package offload
 import (
 	"errors"
 	"fmt"
+	"sort"
 	"sync"
 
 	"sandwich/microkernel"
@@ -77,6 +78,9 @@ type Options struct {
 	// ExpertsOnCores leaves the routing and the products of experts to the cores. Forwards then
 	// need Cores.
 	ExpertsOnCores bool
+	// Layers is the number of layers, from the first on, that the device computes, with the head; 0:
+	// all. The cores compute the others, and forwards then need Cores. See Fit.
+	Layers int
 	// Memory, unless nil, allocated the weights and the KV cache of the assembly. What the device
 	// shares of them is not copied.
 	Memory *unified.Memory
@@ -86,6 +90,42 @@ type Options struct {
 // activations. Errors wrap ErrUnsupported if the device cannot run the model, device.ErrMemory if
 // it has too little memory, or device.ErrLost. The caller keeps the device.
 func Open(o Options) (*Runner, error) {
+	r, err := newRunner(&o)
+	if err != nil {
+		return nil, err
+	}
+	info, need := infoOf(o.Device), r.needs(o)
+	if info.FreeBytes > 0 && info.FreeBytes < need.all() {
+		return nil, need.refusal(info)
+	}
+	if err := r.open(o); err != nil {
+		if errors.Is(err, device.ErrMemory) {
+			err = need.refusal(info)
+		}
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Fit returns the most layers that the free memory of the device holds together with the head, 0 if
+// it holds none or does not report its free memory.
+func Fit(o Options) int {
+	free := infoOf(o.Device).FreeBytes
+	tooMany := func(layers int) bool {
+		part := o
+		part.Layers, part.Static = layers, false
+		r, err := newRunner(&part)
+		if err != nil {
+			return true
+		}
+		need := r.needs(part)
+		return need.all()+need.spare() > free
+	}
+	return sort.Search(o.Assembly.Model.Dims.Layers-1, func(i int) bool { return tooMany(i + 1) })
+}
+
+// newRunner returns a Runner that has allocated nothing on the device.
+func newRunner(o *Options) (*Runner, error) {
 	parts, err := o.partsOf()
 	if err != nil {
 		return nil, err
@@ -115,21 +155,18 @@ func Open(o Options) (*Runner, error) {
 		}
 	}
 	r.borders = handover.NewLayout(parts, &r.strides, r.rows)
-	info, need := o.Device.Info(), r.needs(o)
-	if info.FreeBytes > 0 && info.FreeBytes < need.weights+need.kv+need.activations {
-		return nil, need.refusal(info)
-	}
-	if err := r.open(o); err != nil {
-		if errors.Is(err, device.ErrMemory) {
-			err = need.refusal(info)
-		}
-		return nil, errors.Join(err, r.Close())
-	}
 	return r, nil
 }
 
 // partsOf returns the ops that the cores compute in forwards on a device.
 func (o *Options) partsOf() (handover.Parts, error) {
+	if o.Layers > 0 {
+		list := handover.Layers(o.Assembly.Model, o.Layers)
+		if list == nil || o.ExpertsOnCores {
+			return nil, fmt.Errorf("a device cannot compute the first %d layers of this model alone", o.Layers)
+		}
+		return list, nil
+	}
 	if !o.ExpertsOnCores {
 		return nil, nil
 	}
@@ -148,7 +185,7 @@ func (r *Runner) open(o Options) (err error) {
 		return err
 	}
 	r.blocks = &blockCopier{dev: r.dev, model: r.model, layers: r.layers, kv: r.kv, onDevice: r.mem.kv,
-		shared: r.mem.sharesKV}
+		shared: r.mem.sharesKV, onCores: r.onCores}
 	r.mirror.shared = r.mem.sharesKV
 	if r.marks, err = newMarks(r.mem); err != nil {
 		return err
@@ -177,7 +214,7 @@ func (r *Runner) needs(o Options) (n needs) {
 		}
 	}
 	if o.Memory.Buffer(r.assembly.KV.Memory(0)) == nil {
-		n.kv = uint64(r.assembly.KV.Bytes())
+		n.kv = kvBytes(r.assembly, r.onCores)
 	}
 	for i, stride := range r.strides {
 		n.activations += uint64(4 * stride * r.bufferRows(model.Buf(i), o.LogitRows))
@@ -301,6 +338,9 @@ func (r *Runner) Bytes() uint64 { return r.mem.bytes }
 // Copied returns the bytes of weights and KV cache that the device holds in addition to those of
 // the cores.
 func (r *Runner) Copied() uint64 { return r.mem.copied }
+
+// NeedsCores reports whether the cores compute a part of each forward.
+func (r *Runner) NeedsCores() bool { return r.onCores != nil }
 
 // SharesKV reports whether the device writes to the KV cache of the cores.
 func (r *Runner) SharesKV() bool { return r.mem.sharesKV }

@@ -8,6 +8,7 @@ import (
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/offload/handover"
 )
 
 // stagedBlock is a block of a layer that is copied between both caches through a staging buffer.
@@ -25,8 +26,9 @@ type blockCopier struct {
 	model    *model.Model
 	layers   *tp.Layers
 	kv       *attention.KVStore
-	onDevice device.Slice // the cache of the device
-	shared   bool         // it is that of the cores: no block is copied
+	onDevice device.Slice   // the cache of the device
+	shared   bool           // it is that of the cores: no block is copied
+	onCores  handover.Parts // whose keys and values the device does not need
 }
 
 // of lists the blocks of a batch that each op writes, in the order of ops. Staged one after the
@@ -37,7 +39,7 @@ func (c *blockCopier) of(segments func(store int) []kvcache.BlockID) (list []sta
 	}
 	for i := range c.model.Ops {
 		op := &c.model.Ops[i]
-		if op.Kind != model.OpRotate || op.KVLayer != op.Layer {
+		if op.Kind != model.OpRotate || op.KVLayer != op.Layer || c.onCores.Has(i) {
 			continue
 		}
 		length := c.kv.Place(op.Layer).Block // a multiple of alignment, see checkAlignment

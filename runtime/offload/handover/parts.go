@@ -11,6 +11,7 @@ type Part struct {
 	From, To int
 	In       []model.Buf // activations that the part reads and the device has written
 	Out      []model.Buf // activations that the part writes and the device reads
+	Rotates  bool        // the part needs the angles that the first op of a forward computes
 }
 
 // Parts lists the parts of a forward in ascending order. None overlap or follow each other
@@ -31,6 +32,18 @@ func Experts(m *model.Model) (list Parts) {
 		p.add(&m.Ops[i])
 	}
 	return list
+}
+
+// Layers returns the part with all layers from `first` on up to the head, nil if there is none. The
+// device computes the layers before and the head.
+func Layers(m *model.Model, first int) Parts {
+	begin := slices.IndexFunc(m.Ops, func(op model.Op) bool { return op.Kind == model.OpMatMul && op.Layer == first })
+	end := slices.IndexFunc(m.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
+	if begin < 0 || end <= begin {
+		return nil
+	}
+	return Parts{{From: begin, To: end, In: []model.Buf{model.BufX, model.BufH},
+		Out: []model.Buf{model.BufH}, Rotates: true}}
 }
 
 func ofExperts(k model.Kind) bool {
