@@ -67,7 +67,8 @@ func (m *memory) load(a *exec.Assembly, onCores handover.Parts) (err error) {
 	return err
 }
 
-// kvBytes returns the size of the KV cache up to the last layer whose attention the device computes.
+// kvBytes returns the size of the KV cache up to the last layer whose attention the device
+// computes.
 func kvBytes(a *exec.Assembly, onCores handover.Parts) (end uint64) {
 	layers := &a.Shards.List[0].Layers
 	for i := range a.Model.Ops {
