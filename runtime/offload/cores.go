@@ -46,7 +46,7 @@ func (c *Cores) locate(step int) (op, inside int) {
 
 // runOnCores runs a part of the cores from the next step on.
 func (f *forward) runOnCores(p *handover.Part) error {
-	if f.next == p.From { // else the forward was halted within the part
+	if f.next == p.From && f.inside == 0 { // else the forward was halted within the part
 		if p.Rotates {
 			if _, err := f.cores.Run(f.batch, 0, stopAt(1)); err != nil {
 				return err

@@ -78,8 +78,8 @@ type Options struct {
 	// ExpertsOnCores leaves the routing and the products of experts to the cores. Forwards then
 	// need Cores.
 	ExpertsOnCores bool
-	// Layers is the number of layers, from the first on, that the device computes, with the head; 0:
-	// all. The cores compute the others, and forwards then need Cores. See Fit.
+	// Layers is the number of layers, from the first on, that the device computes, with the head;
+	// 0: all. The cores compute the others, and forwards then need Cores. See Fit.
 	Layers int
 	// Memory, unless nil, allocated the weights and the KV cache of the assembly. What the device
 	// shares of them is not copied.

@@ -3,13 +3,16 @@ package session
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sandwich/runtime/answer"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/engine/drafting"
+	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/speculate"
 )
@@ -96,4 +99,25 @@ func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
 		}
 	}
 	return answer.New(e, s.Tok, m, parallel, s.Verdict.Judgement)
+}
+
+// MeasureHalts halts a prompt of so many tokens on the device n times; see
+// engine.Accelerator.MeasureHalts.
+func (s *Session) MeasureHalts(ctx context.Context, tokens, n int, bound time.Duration, seed uint64) (h engine.Halts,
+	err error) {
+	o, done := s.RunnerOptions(kvcache.BlocksFor(tokens+1), 1)
+	o.Context = tokens + 1
+	r, err := forward.Open(ctx, o)
+	done()
+	if err != nil {
+		return h, &LoadError{err}
+	}
+	defer r.Close()
+	a, err := engine.Accelerate(ctx, r, s.Accelerator, 1, tokens+1)
+	if err != nil {
+		return h, err
+	}
+	defer a.Close()
+	r.Lead(func(l *pool.Leader) { h, err = a.MeasureHalts(ctx, r, l, tokens, n, bound, seed) })
+	return h, err
 }

@@ -13,9 +13,6 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/runtime/engine"
-	"sandwich/runtime/engine/forward"
-	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/replay"
 )
@@ -105,16 +102,7 @@ func (f *haltFlags) measure(ctx context.Context) (row haltRow, err error) {
 			"'sandwich doctor devices'"))
 	}
 	row = haltRow{Model: s.Name, Device: s.Accelerator.Name, Tokens: min(f.tokens, s.Plan.Chunk), Halts: f.halts}
-	var h engine.Halts
-	err = s.WithRunner(ctx, row.Tokens, row.Tokens, 1, func(r *forward.Runner, l *pool.Leader) error {
-		a, err := engine.Accelerate(ctx, r, s.Accelerator, 1, row.Tokens+1)
-		if err != nil {
-			return err
-		}
-		defer a.Close()
-		h, err = a.MeasureHalts(ctx, r, l, row.Tokens, f.halts, f.bound, f.seed)
-		return err
-	})
+	h, err := s.MeasureHalts(ctx, row.Tokens, f.halts, f.bound, f.seed)
 	if err != nil {
 		return row, exit.Model(err)
 	}
