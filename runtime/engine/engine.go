@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/cpus"
@@ -20,6 +21,7 @@ import (
 	"sandwich/runtime/engine/forecast"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/engine/sampling"
+	"sandwich/runtime/engine/steptimes"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
@@ -229,4 +231,35 @@ func newWatch(r *forward.Runner, o *Options) watch {
 	}
 	return watch{runner: r, note: o.Note, displaced: o.Displaced, mover: mover,
 		read: func() (cpus.State, error) { return cpus.Read(r.Pool()) }}
+}
+
+// newDrafting returns the state of speculation for decode batches of up to rows rows, and whether
+// recurrent states in drafts are to be copied. The profile may be nil.
+func newDrafting(o drafting.Options, r *forward.Runner, p *profiles.Profile, rows int,
+) (d *drafting.Drafting, copies bool, err error) {
+	curves, err := steptimes.Estimate(r.Model, r.Plan, p, rows)
+	if err != nil {
+		return nil, false, err
+	}
+	state := r.Assembly().States.Each()
+	copies = state > 0 && copiesStates(o.Rollback, curves[0].Times, steptimes.Copy(state, r.Plan, p))
+	return drafting.New(o, curves, state > 0 && !copies), copies, nil
+}
+
+// copiesPerReplay is the assumed number of states that are copied for each row that need not be
+// computed again: a step copies the state after each drafted token, and accepted tokens are
+// computed again only after a draft that was rejected in part.
+const copiesPerReplay = 4
+
+// copiesStates chooses how recurrent states return to the last accepted token of a draft: by
+// copies, of which one takes some seconds, or by a further row in a later step. steps are the
+// seconds of steps of 1, 2, ... rows.
+func copiesStates(o drafting.Rollback, steps []float64, seconds float64) bool {
+	switch {
+	case o != drafting.RollbackByCost:
+		return o == drafting.RollbackCopy
+	case len(steps) < 2:
+		return false
+	}
+	return copiesPerReplay*seconds < steps[1]-steps[0]
 }

@@ -106,7 +106,7 @@ type DeviceOptions struct {
 	Memory *unified.Memory
 	// Note is called with a sentence about the memory of a device that shares memory with the
 	// cores. nil is not called.
-	Note func(text string)
+	Note       func(text string)
 	measured   *DeviceTimes // instead of a measurement, for tests
 	needsCores bool         // set by openDevice: the cores compute a part of each forward on the device
 	// Lost is called by the loop when the device fails and its requests continue on the cores. nil
