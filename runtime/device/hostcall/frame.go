@@ -153,7 +153,9 @@ func (b Block) PutU32(offset int, v uint32) { binary.NativeEndian.PutUint32(b.da
 func (b Block) PutU64(offset int, v uint64) { binary.NativeEndian.PutUint64(b.data[offset:], v) }
 
 // Copy returns a copy of the first n bytes of the block, or of all if it has fewer.
-func (b Block) Copy(n int) []byte { return append([]byte(nil), b.data[:min(max(n, 0), len(b.data))]...) }
+func (b Block) Copy(n int) []byte {
+	return append([]byte(nil), b.data[:min(max(n, 0), len(b.data))]...)
+}
 
 // CString returns a copy of the zero-terminated string at offset, at most n bytes of it and not
 // beyond the block.
