@@ -56,6 +56,7 @@ const (
 	opULessThan         = 176
 	opSLessThan         = 177
 	opFOrdNotEqual      = 182
+	opFUnordNotEqual    = 183
 	opFOrdLessThan      = 184
 	opFOrdGreaterThan   = 186
 	opShiftRightLogical = 194

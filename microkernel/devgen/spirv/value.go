@@ -130,5 +130,11 @@ func (e *emitter) softFMA(a, b, c id) id {
 	odd := e.op(opCompositeBuild, pair, e.op(opSelect, e.u32, away, lowAway, lowToward),
 		e.op(opSelect, e.u32, away, high, highToward))
 	sum = e.op(opSelect, d, adjust, e.op(opBitcast, d, odd), sum)
+	// Some compilers replace x + 0 by x, which has the wrong sign if x is -0. A sum of zero is
+	// negative only if both operands are.
+	highOf := func(x id) id { return e.op(opCompositeExtract, e.u32, e.op(opBitcast, pair, x), 1) }
+	sign := e.op(opBitwiseAnd, e.u32, e.op(opBitwiseAnd, e.u32, highOf(product), highOf(addend)), e.u(1<<31))
+	none := e.op(opBitcast, d, e.op(opCompositeBuild, pair, e.u(0), sign))
+	sum = e.op(opSelect, d, e.op(opFUnordNotEqual, e.boolean, sum, zero), sum, none) // a NaN stays
 	return e.op(opFConvert, e.f32, sum)
 }
