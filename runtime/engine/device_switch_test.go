@@ -18,6 +18,7 @@ import (
 // TestDeviceSwitches checks that requests get the same tokens with each part of the dispatch to a
 // device switched off, and with forwards that always contend for memory.
 func TestDeviceSwitches(t *testing.T) {
+	skipUnderRace(t)
 	list := deviceRequests(2)
 	for i := range list {
 		list[i].MaxTokens = 3

@@ -18,7 +18,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 			return res, ctx.Err()
 		case <-j.out.ready:
 		}
-		told = j.progress(told, &res)
+		told = e.progress(j, told, &res)
 		steps, end := j.out.take()
 		for _, s := range steps {
 			if s.prompt {
@@ -82,11 +82,13 @@ func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 
 // progress reports how many tokens of the prompt are computed, until the first token is generated.
 // told is the number reported before; it returns the new one.
-func (j *job) progress(told int, res *api.Result) int {
+func (e *Engine) progress(j *job, told int, res *api.Result) int {
 	done := min(j.out.computedPrompt(), len(j.req.Prompt))
 	if j.req.Progress != nil && res.Tokens == 0 && done > told {
-		j.req.Progress(api.Progress{Total: len(j.req.Prompt), Done: done, Cached: j.cached,
-			Took: time.Since(j.arrived)})
+		e.mu.Lock() // the first forward of a prompt that is being loaded has not begun
+		cached := j.cached
+		e.mu.Unlock()
+		j.req.Progress(api.Progress{Total: len(j.req.Prompt), Done: done, Cached: cached, Took: time.Since(j.arrived)})
 	}
 	return done
 }
