@@ -71,10 +71,7 @@ func TestStateBitEqual(t *testing.T) {
 // TestStateBehindAttention: a model's first layer may attend, and then the ones with a state keep
 // no keys and values of its.
 func TestStateBehindAttention(t *testing.T) {
-	typ := gguf.Q8_0
-	if raceEnabled {
-		typ = gguf.F32 // several times as fast in plain Go
-	}
+	skipUnderRace(t)
 	for _, family := range []string{"lfm2", "qwen35"} {
 		c, _ := synth.Tiny(family)
 		c.Vocab, c.Context = 1003, 1024
@@ -83,7 +80,7 @@ func TestStateBehindAttention(t *testing.T) {
 		} else {
 			c.Recurrence.Layers = []bool{false, true, true, false, true, true}
 		}
-		file := synthesized(t, c, typ)
+		file := synthesized(t, c, gguf.Q8_0)
 		want := logitsAlone(t, file, heuristic.Options{Threads: 1}, 7)
 		same(t, family+", two threads", want, logitsAlone(t, file, heuristic.Options{Threads: 2}, 64))
 	}
