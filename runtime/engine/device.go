@@ -18,24 +18,6 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// lanes returns the lanes of the scheduler.
-func (o *DeviceOptions) lanes() []sched.Lane {
-	if o.Device == nil || o.needsCores {
-		return []sched.Lane{sched.CoresLane()}
-	}
-	list := []sched.Lane{{Name: o.Name, Phases: o.Phases}}
-	var rest []phase.Phase
-	for _, p := range phase.All {
-		if !list[0].Serves(p) {
-			rest = append(rest, p)
-		}
-	}
-	if len(rest) > 0 {
-		list = append(list, sched.Lane{Name: "cores", Phases: rest, Cores: true})
-	}
-	return list
-}
-
 // stopDevice ends the forward on the device, if any.
 func (e *Engine) stopDevice() {
 	e.onDevice.gate.stop.Store(true)

@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
 )
 
 // openDevice copies the model to the device and sets the phases that it runs. It returns nil if the
@@ -271,4 +272,22 @@ func (a *Accelerator) Close() {
 	if a != nil {
 		closeDevice(a.on)
 	}
+}
+
+// lanes returns the lanes of the scheduler.
+func (o *DeviceOptions) lanes() []sched.Lane {
+	if o.Device == nil || o.needsCores {
+		return []sched.Lane{sched.CoresLane()}
+	}
+	list := []sched.Lane{{Name: o.Name, Phases: o.Phases}}
+	var rest []phase.Phase
+	for _, p := range phase.All {
+		if !list[0].Serves(p) {
+			rest = append(rest, p)
+		}
+	}
+	if len(rest) > 0 {
+		list = append(list, sched.Lane{Name: "cores", Phases: rest, Cores: true})
+	}
+	return list
 }

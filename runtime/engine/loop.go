@@ -233,3 +233,11 @@ func (e *Engine) endLoad(id sched.ID, pieces []kvcache.Piece, err error) {
 	e.driver.Post(sched.Event{Kind: kind, ID: id})
 	e.poke()
 }
+
+// begin records the start of the first forward of a request and the positions that were cached
+// before it. Later calls change nothing.
+func (j *job) begin(pos int) {
+	if j.started.IsZero() {
+		j.started, j.cached = time.Now(), min(pos, len(j.req.Prompt))
+	}
+}

@@ -384,14 +384,6 @@ func (e *Engine) cancel(j *job) {
 	e.poke()
 }
 
-// begin records the start of the first forward of a request and the positions that were cached
-// before it. Later calls change nothing.
-func (j *job) begin(pos int) {
-	if j.started.IsZero() {
-		j.started, j.cached = time.Now(), min(pos, len(j.req.Prompt))
-	}
-}
-
 // queued returns how long the request waited for its first forward; 0 if none began.
 func (j *job) queued() time.Duration {
 	if j.started.IsZero() {

@@ -1,4 +1,4 @@
-// Package hint suggests a flag for an unknown one.
+// Package hint suggests a known name for an unknown one.
 package hint
 
 import (
@@ -38,7 +38,7 @@ var foreignFlags = map[string]struct {
 }
 
 const (
-	noGPU       = "everything runs on CPUs"
+	noGPU       = "--device places whole phases on a GPU"
 	planSets    = "the plan sets how many rows are computed at once"
 	alwaysFlash = "attention is always tiled with an online softmax"
 )
@@ -74,7 +74,7 @@ func meant(f *pflag.Flag) string {
 // nearestFlag returns the flag with the least edit distance; nil if none is similar. It accepts a
 // distance of 1, or 2 for names of five letters or more.
 func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
-	best := len(name)/5 + 2
+	best := mostDistance(name)
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || len(name) < 2 || len(name) > 60 {
 			return
@@ -89,6 +89,21 @@ func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 	})
 	return near
 }
+
+// Nearest returns the name with the least edit distance to a text, or "" if none is similar.
+func Nearest(text string, names []string) (near string) {
+	best := mostDistance(text)
+	for _, name := range names {
+		if d := editDistance(text, name); d < best {
+			best, near = d, name
+		}
+	}
+	return near
+}
+
+// mostDistance returns the least edit distance of names that are not similar to a text: 2, or 3 for
+// texts of five letters and more.
+func mostDistance(text string) int { return len(text)/5 + 2 }
 
 // editDistance returns the number of bytes to insert, delete and replace (Levenshtein).
 func editDistance(a, b string) int {

@@ -16,7 +16,7 @@ func TestRemedy(t *testing.T) {
 	fs.Int("parallel", 8, "")
 	for name, want := range map[string]string{
 		"port": "'--listen 127.0.0.1:8080'", "np": "'--parallel 8'", "thraeds": "'--threads'", "para": "'--parallel 8'",
-		"n-gpu-layers": "everything runs on CPUs; ", "xyzzy": "", "ctx-size": "", "x": "",
+		"n-gpu-layers": "--device places whole phases on a GPU; ", "xyzzy": "", "ctx-size": "", "x": "",
 	} {
 		if got := Remedy(fs, name); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("--%s: %q, want %q", name, got, want)

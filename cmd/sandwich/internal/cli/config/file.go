@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
+	"sandwich/cmd/sandwich/internal/hint"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/retention"
 )
@@ -86,7 +87,7 @@ func (f *file) unknown(key *yaml.Node, what string, c *cobra.Command, names []st
 		of = " of " + c.CommandPath()
 	}
 	meant := ""
-	if near := nearest(key.Value, names); near != "" {
+	if near := hint.Nearest(show.Clip(key.Value, 60), names); near != "" {
 		meant = fmt.Sprintf("; did you mean %s?", near)
 	}
 	return fmt.Errorf("%s: unknown %s%s: %s%s", f.at(key), what, of, show.Clip(key.Value, 40), meant)
@@ -125,7 +126,8 @@ func path(c *cobra.Command) (names []string) {
 	return names
 }
 
-// entry returns the value of a key, which is a mapping or is not; nil if there is none.
+// entry returns the value of a key that is a mapping, or of one that is not. It returns nil if the
+// mapping has no such key.
 func entry(m *yaml.Node, key string, mapping bool) *yaml.Node {
 	for i := 0; i < len(m.Content); i += 2 {
 		if v := m.Content[i+1]; m.Content[i].Value == key && (v.Kind == yaml.MappingNode) == mapping {
@@ -153,7 +155,7 @@ func values(n *yaml.Node) (list []string, err error) {
 	return list, nil
 }
 
-// child returns the command of a name below c; nil: there is none.
+// child returns the subcommand of c with a name, or nil.
 func child(c *cobra.Command, name string) *cobra.Command {
 	for _, sub := range c.Commands() {
 		if sub.Name() == name && !sub.Hidden {
@@ -184,36 +186,4 @@ func settingNames(c *cobra.Command) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// nearest returns the name with the smallest edit distance of at most half of the text, or "".
-func nearest(text string, names []string) (near string) {
-	least := len(text)/2 + 1
-	for _, n := range names {
-		if d := distance(text, n); d < least {
-			near, least = n, d
-		}
-	}
-	return near
-}
-
-// distance returns the edit distance (Levenshtein) of two texts in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

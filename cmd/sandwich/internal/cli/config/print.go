@@ -11,6 +11,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/hint"
 	"sandwich/cmd/sandwich/internal/show"
 )
 
@@ -80,7 +81,7 @@ func find(root *cobra.Command, names []string) (*cobra.Command, error) {
 		sub := child(c, name)
 		if sub == nil {
 			meant := ""
-			if near := nearest(name, commandNames(c)); near != "" {
+			if near := hint.Nearest(name, commandNames(c)); near != "" {
 				meant = fmt.Sprintf("; did you mean %s?", near)
 			}
 			return nil, fmt.Errorf("unknown command %s%s", show.Clip(name, 40), meant)

@@ -47,13 +47,13 @@ func Apply(c *cobra.Command) error {
 	return nil
 }
 
-// Path returns the path of the file that --config or SANDWICH_CONFIG names, "" if there is none.
+// Path returns the value of --config, or of SANDWICH_CONFIG if the flag is not given.
 func Path(c *cobra.Command) (string, error) {
 	path, err := c.Flags().GetString(fileFlag)
 	return cmp.Or(path, os.Getenv(variable(fileFlag))), err
 }
 
-// fileOf reads the file that --config or SANDWICH_CONFIG names. It returns nil if there is none.
+// fileOf reads the file of Path. It returns nil if no file is named.
 func fileOf(c *cobra.Command) (*file, error) {
 	path, err := Path(c)
 	if err != nil || path == "" {

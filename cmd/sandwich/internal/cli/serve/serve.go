@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,8 +134,13 @@ func (f *serveFlags) add(c *cobra.Command) {
 			return r, err
 		}
 		verbose, err := config.Reread(c, "verbose")
-		r.verbose = verbose == "true"
-		return r, err
+		if err != nil {
+			return r, err
+		}
+		if r.verbose, err = strconv.ParseBool(verbose); err != nil {
+			return r, fmt.Errorf("%s: verbose is %s; write true or false", r.file, show.Clip(verbose, 40))
+		}
+		return r, nil
 	}
 }
 
