@@ -10,7 +10,10 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results lanes ablation amx-check int8k-check build run test test-caches check gates race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents agents-drafts agent-sessions test-numa soak gate-proof histories losses speculation divisions test-registry device-check device-check-build prefixes pulls
+.PHONY: build run test test-caches test-numa test-registry check gates race lint vet fmt arm64 fuzz golden size clean soak
+.PHONY: bench results lanes ablation amx-check int8k-check histories losses speculation divisions prefixes
+.PHONY: clients schemas agents agents-drafts agent-sessions pulls gate-proof
+.PHONY: device-check device-check-build
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich

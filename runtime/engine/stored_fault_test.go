@@ -172,10 +172,15 @@ func TestRandomStores(t *testing.T) {
 // stuckFiles blocks the creation of files until released.
 type stuckFiles struct {
 	disk.Files
+	waits   chan struct{} // receives a value when the first creation waits
 	release chan struct{}
 }
 
 func (f *stuckFiles) Create(path string) (disk.File, error) {
+	select {
+	case f.waits <- struct{}{}:
+	default:
+	}
 	<-f.release
 	return f.Files.Create(path)
 }
@@ -184,9 +189,12 @@ func (f *stuckFiles) Create(path string) (disk.File, error) {
 // prefixes beyond those that may wait are dropped.
 func TestWritesBlockNoRequest(t *testing.T) {
 	o := tinyOptions(t)
-	files := &stuckFiles{Files: disk.HostFiles(), release: make(chan struct{})}
+	files := &stuckFiles{Files: disk.HostFiles(), waits: make(chan struct{}, 1), release: make(chan struct{})}
 	restarted(t, withStore(t, o, t.TempDir(), files), func(e *Engine) {
 		for i := range uint64(20) {
+			if i == 1 {
+				<-files.waits // so that the writer does not skip prefixes whose blocks are gone
+			}
 			if got := ask(t, e, api.Request{Prompt: tinyPrompt(i, 70), Keep: true}); len(got.ids) != 6 {
 				t.Errorf("request %d got %d tokens", i, len(got.ids))
 			}
