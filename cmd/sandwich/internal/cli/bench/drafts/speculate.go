@@ -90,7 +90,7 @@ func (f *speculateFlags) run(ctx context.Context) ([]drafts.Row, error) {
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
-	d, err := speculate.New(speculate.Auto)
+	d, _, err := speculate.New(speculate.Auto)
 	if err != nil {
 		return nil, err
 	}
