@@ -22,8 +22,8 @@ func New(mode string) (d Drafter, depth int, err error) {
 	name, number, fixed := strings.Cut(mode, "=")
 	if fixed {
 		if depth, err = strconv.Atoi(number); err != nil || depth < 1 || depth > maxDepth || name == "off" {
-			return nil, 0, fmt.Errorf("unknown mode %.20q; use a drafter and the number of its tokens, 1 to %d, such as ngram=4",
-				mode, maxDepth)
+			return nil, 0, fmt.Errorf("unknown mode %.20q; use a drafter and a number of tokens "+
+				"from 1 to %d, such as ngram=4", mode, maxDepth)
 		}
 	}
 	switch name {

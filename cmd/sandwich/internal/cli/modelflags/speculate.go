@@ -20,7 +20,8 @@ func AddSpeculate(fs *pflag.FlagSet, o *drafting.Options) {
 	v := &speculateMode{into: o}
 	_ = v.Set(speculate.Auto) // a mode that New knows
 	fs.Var(v, "speculate", "drafter of speculative decoding: "+strings.Join(speculate.Modes, ", ")+
-		"; ngram=4 verifies up to 4 tokens per step even where that is slower; the tokens of answers do not depend on it")
+		"; ngram=4 verifies up to 4 tokens per step even where that is slower; "+
+		"the tokens of answers do not depend on it")
 }
 
 func (v *speculateMode) String() string { return v.mode }
