@@ -26,7 +26,7 @@ func moduleFiles(t *testing.T) []string {
 	return filesOf(t, ".go")
 }
 
-// filesOf returns the files of the module whose names end in suffix.
+// filesOf returns the files of the module whose names end in suffix, without build output.
 func filesOf(t *testing.T, suffix string) []string {
 	t.Helper()
 	var files []string
@@ -36,7 +36,7 @@ func filesOf(t *testing.T, suffix string) []string {
 		}
 		if d.IsDir() && p != module {
 			_, inner := os.Stat(filepath.Join(p, "go.mod"))
-			if inner == nil || strings.HasPrefix(d.Name(), ".") {
+			if inner == nil || strings.HasPrefix(d.Name(), ".") || p == filepath.Join(module, "bin") {
 				return fs.SkipDir
 			}
 		}
