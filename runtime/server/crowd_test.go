@@ -152,7 +152,9 @@ func TestHealthAfterHangUps(t *testing.T) {
 	probe(t, fmt.Sprintf("with %d hang-ups, main listener", n), url)
 	wg.Wait()
 	probe(t, fmt.Sprintf("after %d hang-ups, health listener", n), health)
-	eventually(t, "every Generate is cancelled", func() bool { return f.cancels.Load() == int64(n) && f.running.Load() == 0 })
+	eventually(t, "every Generate is cancelled", func() bool {
+		return f.cancels.Load() == int64(n) && f.running.Load() == 0
+	})
 	if held := srv.run.BodyMemory(); held != 0 {
 		t.Errorf("%d bytes of bodies are still held", held)
 	}

@@ -228,7 +228,7 @@ func TestSlowClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, n *network) {
-				n.start(t, &fake{words: []string{"x"}}, Options{HeaderTimeout: time.Second, BodyTimeout: 2 * time.Second,
+				n.start(t, &fake{}, Options{HeaderTimeout: time.Second, BodyTimeout: 2 * time.Second,
 					IdleTimeout: 3 * time.Second})
 				begun, conn := time.Now(), n.dial(t)
 				conn.SetDeadline(begun.Add(time.Minute))

@@ -97,8 +97,8 @@ func TestOllamaGenerate(t *testing.T) {
 	}
 }
 
-// TestOllamaKeepAlive checks that an empty object keeps a client waiting, because clients parse each
-// line as an object.
+// TestOllamaKeepAlive checks that an empty object keeps a client waiting, because clients parse
+// each line as an object.
 func TestOllamaKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &fake{words: []string{"x"}, delay: 65 * time.Millisecond}
