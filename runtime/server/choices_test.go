@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sandwich/runtime/api"
@@ -87,7 +88,9 @@ var nan = float32(math.NaN())
 
 // Choices are ordered by index regardless of which ends first, n per prompt. Later choices have
 // their own seeds, start after the first token of the first one and count their prompt once.
-func TestChoices(t *testing.T) {
+func TestChoices(t *testing.T) { synctest.Test(t, testChoices) }
+
+func testChoices(t *testing.T) {
 	const body = `{"prompt":["a",[98],"c"],"n":3,"seed":100,"max_tokens":4`
 	want := []string{"a 100", "a 101", "a 102", "b 100", "b 101", "b 102", "c 100", "c 101", "c 102"}
 	g := &seeded{}

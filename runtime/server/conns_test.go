@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -46,7 +46,7 @@ func ask(t *testing.T, c net.Conn, request string, within time.Duration) int {
 
 // closed reports whether the server closes a connection without an answer.
 func closed(c net.Conn) bool {
-	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	c.SetReadDeadline(time.Now().Add(never))
 	n, err := c.Read(make([]byte, 1))
 	var timeout net.Error
 	return n == 0 && err != nil && !(errors.As(err, &timeout) && timeout.Timeout())
@@ -55,35 +55,36 @@ func closed(c net.Conn) bool {
 // The oldest waiting connection is displaced first, then those that send their header slowly; busy
 // ones never.
 func TestIdleConnectionsGiveWay(t *testing.T) {
-	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 1)}
-	url, _ := start(t, f, Options{MaxConns: 4, ClientConns: 4})
-	busy := make(chan int, 1)
-	client := dial(t, url)
-	go func() { busy <- ask(t, client, rawPost(chatOnce), 20*time.Second) }()
-	<-f.started
+	inMemory(t, func(t *testing.T, n *network) {
+		f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 1)}
+		n.start(t, f, Options{MaxConns: 4, ClientConns: 4})
+		busy := make(chan int, 1)
+		client := n.dial(t)
+		go func() { busy <- ask(t, client, rawPost(chatOnce), never) }()
+		<-f.started
 
-	// The server accepts in this order: when it answers kept, silent has been idle for longer.
-	slow, silent, kept := dial(t, url), dial(t, url), dial(t, url)
-	io.WriteString(slow, "GET /health HT")
-	if code := ask(t, kept, getHealth, 20*time.Second); code != 200 {
-		t.Fatalf("kept alive: status %d", code)
-	}
-	time.Sleep(time.Second)
-	for i, next := range []net.Conn{silent, kept, slow} {
-		newcomer := dial(t, url)
-		if code := ask(t, newcomer, getHealth, 20*time.Second); code != 200 {
-			t.Fatalf("newcomer %d: status %d", i, code)
+		slow, silent, kept := n.dial(t), n.dial(t), n.dial(t)
+		io.WriteString(slow, "GET /health HT")
+		if code := ask(t, kept, getHealth, never); code != 200 {
+			t.Fatalf("kept alive: status %d", code)
 		}
-		io.WriteString(newcomer, "GET /health HT") // no longer idle
-		time.Sleep(200 * time.Millisecond)         // until the server has read it
-		if !closed(next) {
-			t.Fatalf("newcomer %d: the connection that had to give way is open", i)
+		time.Sleep(time.Second)
+		for i, next := range []net.Conn{silent, kept, slow} {
+			newcomer := n.dial(t)
+			if code := ask(t, newcomer, getHealth, never); code != 200 {
+				t.Fatalf("newcomer %d: status %d", i, code)
+			}
+			io.WriteString(newcomer, "GET /health HT") // no longer idle
+			synctest.Wait()
+			if !closed(next) {
+				t.Fatalf("newcomer %d: the connection that had to give way is open", i)
+			}
 		}
-	}
-	close(f.first)
-	if code := <-busy; code != 200 {
-		t.Errorf("the busy connection: status %d", code)
-	}
+		close(f.first)
+		if code := <-busy; code != 200 {
+			t.Errorf("the busy connection: status %d", code)
+		}
+	})
 }
 
 // If every connection is busy, a new one is refused with the reason, and served later.
@@ -96,7 +97,7 @@ func TestConnectionBound(t *testing.T) {
 	}
 	third := dial(t, url)
 	io.WriteString(third, getHealth)
-	third.SetReadDeadline(time.Now().Add(20 * time.Second))
+	third.SetReadDeadline(time.Now().Add(never))
 	answer, err := io.ReadAll(third)
 	for _, want := range []string{"HTTP/1.1 503", "too_many_connections", "Retry-After: 1"} {
 		if err != nil || !strings.Contains(string(answer), want) {
@@ -105,7 +106,7 @@ func TestConnectionBound(t *testing.T) {
 	}
 	close(f.first)
 	eventually(t, "a third connection is served", func() bool {
-		return ask(t, dial(t, url), getHealth, 20*time.Second) == 200
+		return ask(t, dial(t, url), getHealth, never) == 200
 	})
 }
 
@@ -119,11 +120,11 @@ func TestBurstOfOneClient(t *testing.T) {
 		if c := dial(t, url); i%2 == 0 {
 			io.WriteString(c, "GET /he")
 		}
-		if code := ask(t, dial(t, url), getHealth, 20*time.Second); code != 200 {
+		if code := ask(t, dial(t, url), getHealth, never); code != 200 {
 			t.Fatalf("behind %d others: status %d", i+1, code)
 		}
 	}
-	asked.SetReadDeadline(time.Now().Add(20 * time.Second))
+	asked.SetReadDeadline(time.Now().Add(never))
 	if resp, err := http.ReadResponse(bufio.NewReader(asked), nil); err != nil || resp.StatusCode != 200 {
 		t.Fatalf("the first request: %v", err)
 	}
@@ -141,18 +142,18 @@ func TestClientBound(t *testing.T) {
 	}
 	refused := dial(t, url)
 	io.WriteString(refused, getHealth)
-	refused.SetReadDeadline(time.Now().Add(20 * time.Second))
+	refused.SetReadDeadline(time.Now().Add(never))
 	answer, err := io.ReadAll(refused)
 	text := string(answer)
 	if err != nil || !strings.HasPrefix(text, "HTTP/1.1 503") || !strings.Contains(text, "too_many_connections") {
 		t.Errorf("a third connection of one client: %q %v", answer, err)
 	}
-	if code := ask(t, other, getHealth, 20*time.Second); code != 200 {
+	if code := ask(t, other, getHealth, never); code != 200 {
 		t.Errorf("another client: status %d", code)
 	}
 	close(f.first)
 	eventually(t, "the client is let in again", func() bool {
-		return ask(t, dial(t, url), getHealth, 20*time.Second) == 200
+		return ask(t, dial(t, url), getHealth, never) == 200
 	})
 }
 
@@ -173,30 +174,21 @@ func (s *scarce) Accept() (net.Conn, error) {
 
 // If descriptors run out, an idle connection is displaced.
 func TestOutOfDescriptors(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &scarce{Listener: ln}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- New(&fake{}, Options{ErrorLog: discardLog}).Serve(ctx, l) }()
-	url := "http://" + ln.Addr().String()
-	idle := dial(t, url)
-	if code := ask(t, idle, getHealth, 20*time.Second); code != 200 {
-		t.Fatalf("status %d", code)
-	}
-	time.Sleep(200 * time.Millisecond)
-	l.fails.Store(1)
-	dial(t, url)
-	if !closed(idle) {
-		t.Error("the idle connection keeps its descriptor")
-	}
-	if code := ask(t, dial(t, url), getHealth, 20*time.Second); code != 200 {
-		t.Errorf("afterwards: status %d", code)
-	}
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	inMemory(t, func(t *testing.T, n *network) {
+		l := &scarce{Listener: n}
+		startOn(t, l, New(&fake{}, Options{ErrorLog: discardLog}))
+		idle := n.dial(t)
+		if code := ask(t, idle, getHealth, never); code != 200 {
+			t.Fatalf("status %d", code)
+		}
+		synctest.Wait() // until it is idle
+		l.fails.Store(1)
+		n.dial(t)
+		if !closed(idle) {
+			t.Error("the idle connection keeps its descriptor")
+		}
+		if code := ask(t, n.dial(t), getHealth, never); code != 200 {
+			t.Errorf("afterwards: status %d", code)
+		}
+	})
 }

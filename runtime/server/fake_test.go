@@ -19,6 +19,9 @@ import (
 	"sandwich/runtime/server/metrics"
 )
 
+// never is a time after which an event counts as missing, however slow the machine is.
+const never = 2 * time.Minute
+
 // fake is a Generator with a scripted answer.
 type fake struct {
 	words  []string      // the answer, one per token
@@ -166,15 +169,7 @@ func start(t *testing.T, g generation.Generator, o Options) (url string, srv *Se
 	t.Helper()
 	srv = New(g, o)
 	ts := httptest.NewUnstartedServer(http.NotFoundHandler())
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ctx, ts.Listener) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
+	startOn(t, ts.Listener, srv)
 	return "http://" + ts.Listener.Addr().String(), srv
 }
 
@@ -242,11 +237,10 @@ func parsed(t *testing.T, data []byte) (v any) {
 // eventually waits for a condition that another goroutine establishes.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 2000 {
+	for begun := time.Now(); time.Since(begun) < never; time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatalf("never: %s", what)
 }

@@ -43,7 +43,7 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := dial(t, c.url)
-			conn.SetDeadline(time.Now().Add(30 * time.Second))
+			conn.SetDeadline(time.Now().Add(never))
 			const head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s"
 			_, err := fmt.Fprintf(conn, head, c.path, c.framing)
 			if err == nil {
@@ -68,7 +68,7 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 func TestLingerIsBounded(t *testing.T) {
 	url, _ := start(t, &fake{words: []string{"x"}}, Options{})
 	conn := dial(t, url)
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	conn.SetDeadline(time.Now().Add(never))
 	const endless = "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
 	if _, err := io.WriteString(conn, endless); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestLingerIsBounded(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if took := time.Since(begun); took > 20*time.Second {
+	if took := time.Since(begun); took > never/2 {
 		t.Errorf("the connection was open for %v", took)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sandwich/runtime/api"
@@ -94,12 +95,18 @@ func TestOllamaGenerate(t *testing.T) {
 			t.Errorf("%s: %v", path, v)
 		}
 	}
-	// An empty object keeps a client waiting, because clients parse each line as an object.
-	slow := &fake{words: []string{"x"}, delay: 60 * time.Millisecond}
-	w = post(t, New(slow, Options{Heartbeat: 10 * time.Millisecond}), "/api/generate", `{"prompt":"Hi"}`)
-	if all := objects(t, w); len(all) < 4 || at(all[0], "response") != "" || at(all[0], "done") != false {
-		t.Errorf("%s", w.Body)
-	}
+}
+
+// TestOllamaKeepAlive checks that an empty object keeps a client waiting, because clients parse
+// each line as an object.
+func TestOllamaKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &fake{words: []string{"x"}, delay: 65 * time.Millisecond}
+		w := post(t, New(slow, Options{Heartbeat: 10 * time.Millisecond}), "/api/generate", `{"prompt":"Hi"}`)
+		if all := objects(t, w); len(all) != 8 || at(all[0], "response") != "" || at(all[0], "done") != false {
+			t.Errorf("%s", w.Body)
+		}
+	})
 }
 
 func TestOllamaModels(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sandwich/runtime/api"
@@ -25,7 +26,9 @@ func (g *reading) Generate(ctx context.Context, r api.Request, emit func(api.Tok
 
 // TestProgress checks that a stream with a long prompt reports progress without changing its text
 // and events, that its header predicts the first token, and that other answers are unaffected.
-func TestProgress(t *testing.T) {
+func TestProgress(t *testing.T) { synctest.Test(t, testProgress) }
+
+func testProgress(t *testing.T) {
 	s := New(&reading{fake{words: []string{"a", "b"}}}, Options{Heartbeat: 50 * time.Millisecond})
 	for path, c := range map[string]struct{ body, text, end string }{
 		chatPath:          {chatOnce, `"content":"a"`, "data: [DONE]\n\n"},

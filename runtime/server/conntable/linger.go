@@ -11,18 +11,14 @@ import (
 // while bytes of the client are unread, TCP resets it and the answer is lost, and many clients
 // write everything before they read.
 const (
-	lingerTime  = 4 * time.Second
+	lingerTime  = 4 * time.Second // plus one second for each MinBodyRate bytes, as for a body
+	lingerMost  = 30 * time.Second
 	lingerBytes = 256 << 20
 )
 
-// linger discards the peer's data, within bounds, until the peer closes the connection.
-func linger(c net.Conn) {
-	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
-	_, _ = io.CopyN(io.Discard, c, lingerBytes)
-}
-
-// CloseWrite ends the answer and lingers. net/http also calls it before it closes a connection
-// whose body it does not read to the end.
+// CloseWrite ends the answer and lingers: it discards the client's data, within bounds, until the
+// client closes the connection. net/http also calls it before it closes a connection whose body it
+// does not read to the end.
 func (c *Conn) CloseWrite() error {
 	if c.halfClosed {
 		return nil
@@ -31,10 +27,8 @@ func (c *Conn) CloseWrite() error {
 	if err := closeWrite(c.Conn); err != nil {
 		return err
 	}
-	c.table.mu.Lock()
-	c.table.move(c, stateLingers)
-	c.table.mu.Unlock()
-	linger(c.Conn)
+	c.take(stateLingers, lingerTime, lingerMost)
+	_, _ = io.CopyN(io.Discard, c, lingerBytes) // Read extends the deadline
 	return nil
 }
 
@@ -59,7 +53,8 @@ func (t *Table) refuse(c net.Conn, bound string) {
 		defer c.Close()
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 		if _, err := c.Write(t.options.Refusal(bound)); err == nil && closeWrite(c) == nil {
-			linger(c)
+			_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+			_, _ = io.CopyN(io.Discard, c, lingerBytes)
 		}
 	}()
 }

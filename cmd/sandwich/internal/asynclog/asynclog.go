@@ -9,18 +9,23 @@ import (
 	"time"
 )
 
+// Bounds of Flush, in steps. A pause of the whole process counts as one step.
 const (
-	flushMost   = time.Second            // for the whole of Flush
-	flushIdle   = 200 * time.Millisecond // for Flush while nothing is read
-	retryPeriod = 20 * time.Millisecond  // where the destination does not block and is full
+	flushStep  = 20 * time.Millisecond
+	flushSteps = 50 // for the whole of Flush
+	idleSteps  = 10 // without a written record
 )
+
+// retryPeriod is the time between attempts to write to a full destination that does not block.
+const retryPeriod = 20 * time.Millisecond
 
 // Writer writes records to a destination in order, in a goroutine of its own. Its methods never
 // wait for the destination, except for Flush, which is bounded. All of them may be called
 // concurrently.
 type Writer struct {
 	to    io.Writer
-	limit int // bytes of the records that wait
+	limit int           // bytes of the records that wait
+	step  time.Duration // of Flush
 
 	mu      sync.Mutex
 	arrived sync.Cond // the queue is not empty
@@ -44,7 +49,7 @@ type record struct {
 // New returns a Writer over a destination. It keeps at most limit bytes of records that are not
 // written yet, and drops further ones.
 func New(to io.Writer, limit int) *Writer {
-	w := &Writer{to: to, limit: limit}
+	w := &Writer{to: to, limit: limit, step: flushStep}
 	w.arrived.L = &w.mu
 	go w.run()
 	return w
@@ -90,27 +95,32 @@ func (w *Writer) OnDrop(report func(dropped int64)) {
 	w.report = report
 }
 
-// Flush waits until all records that came before it are written, for a second at most, and for
-// less where the destination takes nothing. It reports whether they are.
+// Flush waits until all records that came before it are written, for about a second at most, and
+// for less if the destination takes nothing. It reports whether they are.
 func (w *Writer) Flush() bool {
 	done := make(chan struct{})
 	w.mu.Lock()
 	w.put(record{done: done})
 	before := w.written
 	w.mu.Unlock()
-	for begun := time.Now(); time.Since(begun) < flushMost; {
+	tick := time.NewTicker(w.step)
+	defer tick.Stop()
+	idle := 0
+	for range flushSteps {
 		select {
 		case <-done:
 			return true
-		case <-time.After(flushIdle):
+		case <-tick.C:
 		}
 		w.mu.Lock()
 		now := w.written
 		w.mu.Unlock()
-		if now == before {
+		if idle++; now != before {
+			idle, before = 0, now
+		}
+		if idle == idleSteps {
 			return false
 		}
-		before = now
 	}
 	return false
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // gate is a destination that takes nothing until it is opened.
@@ -30,7 +31,14 @@ func (g *gate) String() string {
 	return g.text.String()
 }
 
-// TestStuckDestination holds that writers do not wait, that whole records are dropped and counted,
+// patient returns a Writer whose Flush gives up only after minutes.
+func patient(to io.Writer, limit int) *Writer {
+	w := New(to, limit)
+	w.step = time.Minute
+	return w
+}
+
+// TestStuckDestination checks that writers do not wait, that whole records are dropped and counted,
 // and that the rest is written in order once the destination takes it.
 func TestStuckDestination(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
@@ -48,6 +56,7 @@ func TestStuckDestination(t *testing.T) {
 	if w.Flush() {
 		t.Error("Flush says that a stuck destination has taken everything")
 	}
+	w.step = time.Minute
 	close(g.open)
 	if n := <-reports; n != 1990 {
 		t.Errorf("%d reported, want 1990", n)
@@ -85,11 +94,11 @@ func (f *failing) Write(p []byte) (int, error) {
 	return 0, err
 }
 
-// TestFailingDestination holds that records of a failed write count as dropped, that later ones are
-// tried, and that a full non-blocking destination loses nothing.
+// TestFailingDestination checks that records of a failed write count as dropped, that later ones
+// are tried, and that a full non-blocking destination loses nothing.
 func TestFailingDestination(t *testing.T) {
 	f := &failing{errs: []error{syscall.EPIPE, syscall.EAGAIN, syscall.EAGAIN}}
-	w := New(f, 1<<10)
+	w := patient(f, 1<<10)
 	for _, line := range []string{"lost\n", "halves\n", "whole\n"} {
 		io.WriteString(w, line)
 	}
@@ -101,10 +110,10 @@ func TestFailingDestination(t *testing.T) {
 	}
 }
 
-// TestCopies holds that a record may be changed after Write.
+// TestCopies checks that a record may be changed after Write.
 func TestCopies(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	w := New(g, 100)
+	w := patient(g, 100)
 	line := []byte("a\n")
 	w.Write(line)
 	line[0] = 'b'
@@ -117,7 +126,7 @@ func TestCopies(t *testing.T) {
 func TestLimits(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
 	close(g.open)
-	w := New(g, 10)
+	w := patient(g, 10)
 	io.WriteString(w, strings.Repeat("x", 11))
 	w.Flush()
 	io.WriteString(w, strings.Repeat("y", 10))

@@ -15,7 +15,7 @@ import (
 func placeOf(t testing.TB, text string, o Options) *Place {
 	t.Helper()
 	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
+		o.Timeout = 2 * time.Minute
 	}
 	p, err := ParsePlace(text, o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -137,7 +138,7 @@ func TestRegistryAnswersWrongly(t *testing.T) {
 	endless := func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", v1.MediaTypeImageManifest)
 		w.Header().Set("Content-Length", "10000000000")
-		for began := time.Now(); r.Context().Err() == nil && time.Since(began) < time.Second; {
+		for r.Context().Err() == nil {
 			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
 				break
 			}
@@ -180,25 +181,26 @@ func TestRegistryAnswersWrongly(t *testing.T) {
 	}
 }
 
-// TestSlowRegistry: one that says nothing, and one that says a byte at a time.
+// TestSlowRegistry checks the timeout with a registry that sends nothing, and with one that sends a
+// byte at a time, until the client gives up.
 func TestSlowRegistry(t *testing.T) {
 	for name, drip := range map[string]bool{"silent": false, "dripping": true} {
 		f, host := newRegistry(t)
-		f.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		// The context of a request does not end with its client if its body is not read.
+		over, end := context.WithCancel(t.Context())
+		f.answer = func(w http.ResponseWriter, _ *http.Request) bool {
 			if drip {
 				w.Header().Set("Content-Type", v1.MediaTypeImageManifest)
-				w.Header().Set("Content-Length", "1000")
+				w.Header().Set("Content-Length", "1000000")
 			}
-			for began := time.Now(); r.Context().Err() == nil && time.Since(began) < time.Second; {
-				if drip {
-					fmt.Fprint(w, " ")
-					w.(http.Flusher).Flush()
-				}
+			for drip && over.Err() == nil {
+				fmt.Fprint(w, " ")
+				w.(http.Flusher).Flush()
 				time.Sleep(5 * time.Millisecond)
 			}
+			<-over.Done()
 			return true
 		}
-		began := time.Now()
 		place := placeOf(t, host+"/plans:1", Options{Timeout: 200 * time.Millisecond})
 		_, _, err := place.Pull(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "did not answer in full within 200ms") {
@@ -208,9 +210,7 @@ func TestSlowRegistry(t *testing.T) {
 			!strings.Contains(err.Error(), "within 200ms") {
 			t.Errorf("%s: pushing: %v", name, err)
 		}
-		if spent := time.Since(began); spent > 30*time.Second {
-			t.Errorf("%s: %s", name, spent)
-		}
+		end()
 	}
 }
 

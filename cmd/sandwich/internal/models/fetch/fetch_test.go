@@ -273,46 +273,6 @@ func TestDamagedPart(t *testing.T) {
 	}
 }
 
-// TestStalledServer checks that a connection on which nothing arrives is replaced, and that a
-// server that never sends anything ends the download.
-func TestStalledServer(t *testing.T) {
-	data := content(50_000)
-	o := quick()
-	o.Stall = 50 * time.Millisecond
-	for _, always := range []bool{false, true} {
-		var requests atomic.Int64
-		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			if n := requests.Add(1); always || n%3 == 0 {
-				<-r.Context().Done()
-			} else {
-				file(data, `"1"`)(&stalling{w, r, 20_000}, r)
-			}
-		})
-		got, err := get(t, File{URL: url, Size: -1}, filepath.Join(t.TempDir(), "x"), o)
-		if always != errors.Is(err, errStalled) || !always && !bytes.Equal(got, data) {
-			t.Errorf("always stalled %v: %v", always, err)
-		}
-	}
-}
-
-// stalling sends nothing more after a number of bytes.
-type stalling struct {
-	http.ResponseWriter
-	r    *http.Request
-	left int
-}
-
-func (s *stalling) Write(p []byte) (int, error) {
-	if len(p) > s.left {
-		_, _ = s.ResponseWriter.Write(p[:s.left])
-		s.ResponseWriter.(http.Flusher).Flush()
-		<-s.r.Context().Done()
-		panic(http.ErrAbortHandler)
-	}
-	s.left -= len(p)
-	return s.ResponseWriter.Write(p)
-}
-
 // TestCut checks that connections which end early are replaced without losing what they sent.
 func TestCut(t *testing.T) {
 	data := content(100_000)

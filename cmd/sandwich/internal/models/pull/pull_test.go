@@ -406,7 +406,7 @@ func TestSlowServer(t *testing.T) {
 		}
 		return false
 	})
-	_, got, err := w.pull(t.Context(), "hf:me/tales", Options{Stall: 100 * time.Millisecond,
+	_, got, err := w.pull(t.Context(), "hf:me/tales", Options{Stall: time.Second,
 		Wait: func(context.Context, int) error { return nil }})
 	if err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%v", err)

@@ -1,0 +1,67 @@
+package conntable
+
+import (
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// sender is a connection whose client sends pieces of some bytes at equal intervals, without end.
+type sender struct {
+	net.Conn
+	every    time.Duration
+	bytes    int
+	deadline time.Time
+	closed   bool // CloseWrite was called
+}
+
+func (s *sender) Read(p []byte) (int, error) {
+	if time.Sleep(s.every); time.Now().After(s.deadline) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return min(s.bytes, len(p)), nil
+}
+
+func (s *sender) SetReadDeadline(t time.Time) error {
+	s.deadline = t
+	return nil
+}
+
+func (s *sender) CloseWrite() error {
+	s.closed = true
+	return nil
+}
+
+// TestLinger checks how long a refused client may send: a client that sends too slowly for
+// lingerTime, others up to lingerMost or lingerBytes.
+func TestLinger(t *testing.T) {
+	for name, c := range map[string]struct {
+		every time.Duration
+		bytes int
+		want  time.Duration
+	}{
+		"slow":    {100 * time.Millisecond, 1, lingerTime},
+		"fast":    {100 * time.Millisecond, 4 << 10, lingerMost},
+		"fastest": {200 * time.Microsecond, 8 << 10, lingerBytes / (8 << 10) * 200 * time.Microsecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			table := New(nil, Options{Most: 2, MostClient: 2})
+			client := &sender{every: c.every, bytes: c.bytes}
+			conn, _, _ := table.add(&addressed{client})
+			begun := time.Now()
+			if err := conn.CloseWrite(); err != nil || !client.closed {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(begun); took < c.want || took > c.want+500*time.Millisecond {
+				t.Errorf("%s: the server discards for %v, want %v", name, took, c.want)
+			}
+		})
+	}
+}
+
+// addressed gives a sender an address.
+type addressed struct{ *sender }
+
+func (addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9} }
