@@ -83,8 +83,8 @@ type Options struct {
 	// Layers is the number of layers, from the first on, that the device computes, with the head;
 	// 0: all. The cores compute the others, and forwards then need Cores. See Fit.
 	Layers int
-	// LeastTimeout is the least time after which a segment whose duration is known counts as hung; 0:
-	// 2 seconds.
+	// LeastTimeout is the least time after which a segment whose duration is known counts as hung.
+	// 0 is 2 seconds.
 	LeastTimeout time.Duration
 	// Memory, unless nil, allocated the weights and the KV cache of the assembly. What the device
 	// shares of them is not copied.
