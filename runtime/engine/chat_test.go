@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 
 	"sandwich/plans/heuristic"
@@ -89,33 +88,39 @@ func TestAChatGoesOnBehindAPreemption(t *testing.T) {
 	for _, family := range []string{"llama", "gemma3", "qwen35"} {
 		o := optionsFor(t, familyFile(t, family, gguf.F32))
 		o.Context, o.Blocks, o.Parallel = 700, 14, 2
-		e := open(t, o)
+		e := byHand(t, o)
 		long := api.Request{Prompt: exactPrompt(9)[:400], MaxTokens: 120, IgnoreEOS: true, Class: api.Proactive}
-		answers := make(chan struct{})
-		var answer []int32
-		var all sync.WaitGroup
-		all.Go(func() {
-			if _, err := e.Generate(t.Context(), long, func(tok api.Token) error {
-				if answer = append(answer, tok.ID); len(answer) == 3 {
-					close(answers)
-				}
-				return nil
-			}); err != nil {
-				t.Error(err)
+		var answer, got []int32
+		var again api.Request
+		e.runner.Lead(func(l *pool.Leader) {
+			j := e.enter(t, long)
+			take := func() int {
+				ids, _ := j.drained()
+				answer = append(answer, ids...)
+				return len(answer)
+			}
+			for take() < 3 && e.forward(l) != nil {
+			}
+			e.enter(t, api.Request{Prompt: exactPrompt(11)[:430], MaxTokens: 60, IgnoreEOS: true})
+			for e.forward(l) != nil {
+			}
+			if n := take(); n != long.MaxTokens {
+				t.Errorf("%s: %d tokens", family, n)
+				return
+			}
+			s := e.Stats().Scheduler
+			if s.Preemptions == 0 || s.ReusedTokens < 384 {
+				t.Errorf("%s: %d preemptions, %d tokens reused", family, s.Preemptions, s.ReusedTokens)
+			}
+			again = api.Request{Prompt: slices.Concat(long.Prompt, answer[100:], exactPrompt(3)[:30]), MaxTokens: 20,
+				IgnoreEOS: true}
+			j = e.enter(t, again)
+			for e.forward(l) != nil {
+			}
+			if got, _ = j.drained(); j.cached < len(long.Prompt)-kvcache.BlockTokens {
+				t.Errorf("%s: %d of %d equal tokens were reused", family, j.cached, len(long.Prompt))
 			}
 		})
-		<-answers
-		generate(t, e, api.Request{Prompt: exactPrompt(11)[:430], MaxTokens: 60, IgnoreEOS: true})
-		all.Wait()
-		if s := e.Stats(); s.Scheduler.Preemptions == 0 || s.Scheduler.ReusedTokens < 384 {
-			t.Errorf("%s: %d preemptions, %d tokens reused", family, s.Scheduler.Preemptions, s.Scheduler.ReusedTokens)
-		}
-		again := api.Request{Prompt: slices.Concat(long.Prompt, answer[100:], exactPrompt(3)[:30]), MaxTokens: 20,
-			IgnoreEOS: true}
-		got, res := generate(t, e, again)
-		if res.CachedTokens < len(long.Prompt)-kvcache.BlockTokens {
-			t.Errorf("%s: %d of %d equal tokens were reused", family, res.CachedTokens, len(long.Prompt))
-		}
 		if want := alone(t, o, again); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, alone %v", family, got, want)
 		}

@@ -17,6 +17,9 @@ import (
 	"sandwich/runtime/sched"
 )
 
+// deviceTimeout is offload.Options.LeastTimeout. Tests raise it, because they run on busy machines.
+var deviceTimeout time.Duration
+
 // openDevice copies the model to the device and sets the phases that it runs. It returns nil if the
 // cores run both. positions limits a sequence.
 func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets, logitRows,
@@ -27,7 +30,7 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 	}
 	options := offload.Options{Device: o.Device, Assembly: r.Assembly(), Rows: r.Assembly().Rows(),
 		LogitRows: logitRows, Sets: sets, Context: positions, Rounding: o.Rounding, Static: o.Static,
-		ExpertsOnCores: o.ExpertsOnCores, Memory: o.Memory}
+		ExpertsOnCores: o.ExpertsOnCores, Memory: o.Memory, LeastTimeout: deviceTimeout}
 	on, refusal := offload.Open(options)
 	if errors.Is(refusal, device.ErrMemory) {
 		on = openLayers(&options)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/kvcache"
@@ -261,15 +260,11 @@ func TestFinishedGivesPlace(t *testing.T) {
 // with its next step.
 func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
-	for range 20000 {
+	soon(t, func() bool {
 		e.mu.Lock()
-		idle := e.driver.Idle()
-		e.mu.Unlock()
-		if idle {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer e.mu.Unlock()
+		return e.driver.Idle()
+	})
 	checkIdle(t, e)
 }
 

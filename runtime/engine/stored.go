@@ -11,8 +11,9 @@ import (
 	"sandwich/runtime/prefix"
 )
 
-// flushTime bounds how long Close waits for prefixes that are being stored.
-const flushTime = 2 * time.Second
+// flushTime bounds how long Close waits for prefixes that are being stored. Tests raise it, because
+// disks may be slow.
+var flushTime = 2 * time.Second
 
 // openPrefixes starts the prefix store. A model that reads whole texts has no prefixes.
 func (e *Engine) openPrefixes(o *Options) {

@@ -132,6 +132,7 @@ func openWith(t *testing.T, f *gguf.File, plan *plans.Plan, o Options) *rig {
 	if o.Device != nil {
 		o.Assembly, o.LogitRows, o.Sets, o.Context = a, testRows, 2, 512
 		o.ExpertsOnCores = a.Model.Experts.Count > 0
+		o.LeastTimeout = time.Hour // tests run on busy machines
 		if g.runner, err = Open(o); err != nil {
 			t.Fatal(err)
 		}

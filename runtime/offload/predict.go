@@ -30,7 +30,7 @@ type predictor struct {
 }
 
 func newPredictor(m *model.Model) *predictor {
-	p := &predictor{least: leastTimeout}
+	p := &predictor{}
 	for i := range m.Ops {
 		work := float64(m.Dims.Hidden)
 		for _, w := range m.Ops[i].W {

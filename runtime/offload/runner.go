@@ -13,10 +13,12 @@
 package offload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sort"
 	"sync"
+	"time"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen/kernels"
@@ -81,6 +83,9 @@ type Options struct {
 	// Layers is the number of layers, from the first on, that the device computes, with the head;
 	// 0: all. The cores compute the others, and forwards then need Cores. See Fit.
 	Layers int
+	// LeastTimeout is the least time after which a segment whose duration is known counts as hung.
+	// 0 is 2 seconds.
+	LeastTimeout time.Duration
 	// Memory, unless nil, allocated the weights and the KV cache of the assembly. What the device
 	// shares of them is not copied.
 	Memory *unified.Memory
@@ -140,6 +145,7 @@ func newRunner(o *Options) (*Runner, error) {
 	r := &Runner{dev: o.Device, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
 		programs: programs{dev: o.Device, rounding: o.Rounding, list: map[description]device.Program{}}, rows: o.Rows,
 		onCores: parts, ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
+	r.times.least = cmp.Or(o.LeastTimeout, leastTimeout)
 	if o.Static {
 		r.static = variants.New[staticProduct](variants.Options{Device: o.Device, Ended: o.Prepared})
 	}
@@ -190,7 +196,7 @@ func (r *Runner) open(o Options) (err error) {
 	if r.marks, err = newMarks(r.mem); err != nil {
 		return err
 	}
-	r.uploads = &uploads{blockCopier: r.blocks, marks: r.marks, mirror: r.mirror}
+	r.uploads = &uploads{blockCopier: r.blocks, marks: r.marks, mirror: r.mirror, least: r.times.least}
 	if err := r.marks.allocate(&r.uploads.mark); err != nil {
 		return err
 	}

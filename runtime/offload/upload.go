@@ -21,6 +21,7 @@ type uploads struct {
 	marks  *marks
 	mirror *mirror
 
+	least time.Duration // of the limit of an upload, Options.LeastTimeout
 	// segment is the limit of the last segment of a forward that was submitted, in nanoseconds.
 	// Uploads may wait for as many segments as are in flight.
 	segment atomic.Int64
@@ -89,7 +90,7 @@ func (u *uploads) settle(ctx context.Context) error {
 	if u.commands == nil {
 		return nil
 	}
-	if err := await(ctx, u.dev, u.ticket, leastTimeout+inFlight*time.Duration(u.segment.Load())); err != nil {
+	if err := await(ctx, u.dev, u.ticket, u.least+inFlight*time.Duration(u.segment.Load())); err != nil {
 		return err
 	}
 	commands := u.commands

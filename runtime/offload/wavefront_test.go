@@ -142,7 +142,7 @@ func TestWavefrontFaults(t *testing.T) {
 		t.Run(fmt.Sprint(c.fault, c.at), func(t *testing.T) {
 			var armed atomic.Bool
 			var submitted atomic.Int64
-			dev := sim.New(sim.Config{StallFor: 3 * time.Second, Fault: func(device.Ticket) sim.Fault {
+			dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
 				if armed.Load() && submitted.Add(1) == c.at {
 					return c.fault
 				}
@@ -150,8 +150,10 @@ func TestWavefrontFaults(t *testing.T) {
 			}})
 			defer dev.Close()
 			g := openRows(t, f, plan, dev, wavefrontRows)
-			g.runner.times.learn(1, 0, 1, 64) // else a stall may last a minute
-			g.runner.times.least = 50 * time.Millisecond
+			if c.fault == sim.Stall {
+				g.runner.times.learn(1, 0, 1, 64) // else a stall may last a minute
+				g.runner.times.least = 50 * time.Millisecond
+			}
 			armed.Store(true)
 			g.prompt(tokens)
 			if _, err := g.wavefront([][2]int{{128, 64}}); !errors.Is(err, c.want) {

@@ -22,13 +22,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 			p.Run(func(*Worker) {})
 		}()
 	}
-	for range 200 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(time.Millisecond)
+	if !soon(func() bool { return runtime.NumGoroutine() <= before }) {
+		t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 	}
-	t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -35,6 +35,19 @@ func open(t testing.TB, n int, o Options) *Pool {
 	return p
 }
 
+// soon waits until a condition holds and reports whether it did before a deadline that a machine
+// which is only busy does not miss.
+func soon(holds func() bool) bool {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if holds() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
+
 // sizes are teams below, at and above the number of CPUs, with and without a barrier tree.
 var sizes = []int{1, 2, 3, 8, 9, 70}
 
@@ -337,10 +350,11 @@ func TestOversubscribedAndSleepingMakeProgress(t *testing.T) {
 		}
 	}
 	small := open(t, 1, Options{Spin: NoSpin})
-	small.Run(func(*Worker) {})
-	time.Sleep(5 * time.Millisecond)
-	small.Run(func(*Worker) {})
-	if s := small.Stats(); s.Workers[0].Parks == 0 {
+	parked := func() bool {
+		small.Run(func(*Worker) {})
+		return small.Stats().Workers[0].Parks > 0
+	}
+	if !soon(parked) {
 		t.Error("a worker without spinning never slept")
 	}
 }

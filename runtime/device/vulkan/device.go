@@ -165,7 +165,7 @@ func (d *logicalDevice) await(t device.Ticket) error {
 			semaphores := f.Struct(d.timeline)
 			info := f.Struct(1000207004, uint64(0), 0, 1, semaphores, values)
 			patience := min(time.Second, d.Stall)
-			f.Limit += patience
+			f.Limit = patience + d.Stall
 			return d.functions.call(f, "vkWaitSemaphores", d.handle, info.Addr(), uint64(patience))
 		})
 		r, ok := err.(result)
