@@ -17,6 +17,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/status"
 	"sandwich/runtime/textio"
 	"sandwich/runtime/tokenizer"
 )
@@ -32,6 +33,7 @@ type Generator struct {
 	cache   *grammarCache
 	meter   *energy.Meter // nil: no metrics of energy
 	info    [][2]string   // labels of sandwich_info
+	plan    *status.Plan  // nil: unknown
 	// vocab returns the vocabulary for grammars, built on first use.
 	vocab func() *grammar.Vocab
 }

@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/offload/variants"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/prefix"
 	"sandwich/runtime/sched"
@@ -44,9 +46,20 @@ func (c *Counts) add(act *sched.Action, took time.Duration) {
 	c.PrefillTime += took
 }
 
+// LaneState describes a lane and its forward in flight.
+type LaneState struct {
+	Name   string
+	Cores  bool          // runs on the CPU cores
+	Phases []phase.Phase // whose forwards it runs
+	Busy   bool          // a forward is in flight; Phase and Rows describe it
+	Phase  phase.Phase
+	Rows   int // rows of a decode batch, or tokens of a prompt
+}
+
 // Stats is a snapshot of an engine for metrics and health checks.
 type Stats struct {
 	Counts
+	Lanes     []LaneState
 	Scheduler sched.Stats
 	Pool      pool.Stats
 	Memory    forward.Memory
@@ -99,6 +112,25 @@ func (e *Engine) Stats() Stats {
 		Drafts: e.drafting.Counts()}
 	if d := e.onDevice.device; d != nil {
 		s.Variants = d.Variants()
+	}
+	for i, l := range e.sched.Lanes() {
+		s.Lanes = append(s.Lanes, stateOf(&l, e.driver.InFlight(sched.LaneID(i))))
+	}
+	return s
+}
+
+// stateOf returns the state of a lane whose forward in flight is act; nil: none is.
+func stateOf(l *sched.Lane, act *sched.Action) LaneState {
+	s := LaneState{Name: l.Name, Cores: l.Cores, Phases: slices.Clone(l.Phases)}
+	if act == nil {
+		return s
+	}
+	s.Busy, s.Phase = true, act.Kind.Phase()
+	if len(act.Rows) == 0 {
+		s.Rows = act.N
+	}
+	for _, r := range act.Rows {
+		s.Rows += r.N
 	}
 	return s
 }

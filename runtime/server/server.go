@@ -22,7 +22,9 @@ import (
 	"sandwich/runtime/server/metrics"
 	"sandwich/runtime/server/ollama"
 	"sandwich/runtime/server/openai"
+	"sandwich/runtime/server/page"
 	"sandwich/runtime/server/responses"
+	"sandwich/runtime/server/status"
 )
 
 // Options configures a server. Zero fields take the defaults given after each field.
@@ -58,6 +60,9 @@ type Options struct {
 
 	// OpenMetrics answers /metrics without a key.
 	OpenMetrics bool
+
+	// NoPage answers / with text only, as if no browser asked for the page.
+	NoPage bool
 
 	// StablePrefix moves lines of system prompts with the date or the time to the end of the last
 	// user message, so that prompts begin alike, and says so in a warning.
@@ -138,6 +143,7 @@ func New(g generation.Generator, o Options) *Server {
 	embeddings := &embedding.API{Runner: s.run}
 	messages := &anthropic.API{Runner: s.run}
 	ollamaAPI := &ollama.API{Runner: s.run}
+	state := &status.API{Runner: s.run}
 	s.routes = map[string]route{
 		"/":                    {method: http.MethodGet, open: true, serve: s.root},
 		"/health":              {method: http.MethodGet, open: true, serve: s.health},
@@ -166,7 +172,9 @@ func New(g generation.Generator, o Options) *Server {
 			format: ollama.EncodeError},
 		"/api/embeddings": {method: http.MethodPost, form: true, serve: ollamaAPI.Embed,
 			format: ollama.EncodeError},
-		"/v1/messages": {method: http.MethodPost, serve: messages.Messages, format: anthropic.EncodeError},
+		"/v1/messages":        {method: http.MethodPost, serve: messages.Messages, format: anthropic.EncodeError},
+		"/v1/sandwich/status": {method: http.MethodGet, public: o.OpenMetrics, serve: state.Status},
+		"/v1/sandwich/plan":   {method: http.MethodGet, public: o.OpenMetrics, serve: state.Plan},
 		"/v1/messages/count_tokens": {method: http.MethodPost, serve: messages.CountTokens,
 			format: anthropic.EncodeError},
 	}
@@ -220,10 +228,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveReady(x, r, rt.serve)
 }
 
-// root handles /, which ollama's clients request to check that a server runs.
-func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
+// root handles /. Browsers get the page; other clients get text, such as ollama's, which check that
+// a server runs.
+func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	const text = "sandwich is running\n"
 	h := w.Header()
+	if !s.opts.NoPage {
+		h.Add("Vary", "Accept")
+		if r.URL.Path == "/" && page.Wanted(r) {
+			page.Index(w, r)
+			return
+		}
+	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	io.WriteString(w, text)
@@ -235,6 +251,8 @@ func (s *Server) prefixRoute(path, method string) (rt route, name string, known 
 	switch {
 	case strings.HasPrefix(path, "/v1/models/"):
 		return route{method: http.MethodGet, serve: s.openAI.Model}, "/v1/models/{id}", true
+	case strings.HasPrefix(path, page.Prefix) && !s.opts.NoPage:
+		return route{method: http.MethodGet, open: true, serve: page.File}, page.Prefix + "{file}", true
 	case ollama.Owns(path):
 		return route{format: ollama.EncodeError}, "other", false
 	case !strings.HasPrefix(path, responses.Prefix):

@@ -121,14 +121,18 @@ func (x *Exchange) NoteToken(now time.Time) {
 	x.last = now
 }
 
-// Log writes one line about the exchange. It contains no prompt, answer or key. Successful probes
-// are logged at level Debug.
+// quiet has the routes that programs and the page request at intervals.
+var quiet = map[string]bool{"/health": true, "/metrics": true, "/v1/sandwich/status": true,
+	"/v1/sandwich/plan": true, "/page/{file}": true}
+
+// Log writes one line about the exchange. It contains no prompt, answer or key. Successful requests
+// of quiet routes are logged at level Debug.
 func (x *Exchange) Log(l *slog.Logger) {
 	if l == nil {
 		return
 	}
 	level := slog.LevelInfo
-	if x.Method == http.MethodGet && (x.Route == "/health" || x.Route == "/metrics") && x.Status == http.StatusOK {
+	if x.Method == http.MethodGet && quiet[x.Route] && x.Status < http.StatusBadRequest {
 		level = slog.LevelDebug
 	}
 	a := []slog.Attr{

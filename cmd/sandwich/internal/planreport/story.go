@@ -258,30 +258,38 @@ func (p *PhaseStory) Print(w io.Writer) error {
 		if len(row) != tests {
 			continue // the file was edited and lacks a test of the other arms
 		}
-		over, behind, word := "", "", "winner"
+		over, behind := "", ""
 		if x.Arm != evidence.ArmDefault {
 			over = intervalText(x.Over)
 		}
-		if i > 0 {
-			behind, word = intervalText(x.Behind), "slower"
-			switch {
-			case !x.Compared():
-				behind, word = "", "no common round"
-			case x.Noise && x.Behind.Likely() && p.Places[0].Arm != evidence.ArmDefault:
-				word = "likely slower"
-			case x.Noise:
-				word = "noise"
-			case x.Behind.Median < 0:
-				word = "faster"
-			}
+		if i > 0 && x.Compared() {
+			behind = intervalText(x.Behind)
 		}
-		rows = append(rows, append(row, strconv.Itoa(len(x.Tests[0].Samples)), over, behind, word))
+		rows = append(rows, append(row, strconv.Itoa(len(x.Tests[0].Samples)), over, behind, p.Outcome(i)))
 	}
 	numbers := show.ColumnsFrom(1, len(header)-1)
 	if err := show.Table(w, header, rows, numbers...); err != nil {
 		return err
 	}
 	return show.Sentence(w, p.Phase+": "+show.Printable(p.Verdict)+".")
+}
+
+// Outcome compares an arm of the race with the first one, in one or two words.
+func (p *PhaseStory) Outcome(i int) string {
+	x := &p.Places[i]
+	switch {
+	case i == 0:
+		return "winner"
+	case !x.Compared():
+		return "no common round"
+	case x.Noise && x.Behind.Likely() && p.Places[0].Arm != evidence.ArmDefault:
+		return "likely slower"
+	case x.Noise:
+		return "noise"
+	case x.Behind.Median < 0:
+		return "faster"
+	}
+	return "slower"
 }
 
 // RateText formats a predicted rate; "" for a phase that the model does not have.

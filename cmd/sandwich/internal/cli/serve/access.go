@@ -21,6 +21,7 @@ type accessFlags struct {
 	verbose bool
 	level   slog.LevelVar
 	stable  bool
+	noPage  bool
 }
 
 func (f *accessFlags) add(c *cobra.Command) {
@@ -34,9 +35,10 @@ func (f *accessFlags) add(c *cobra.Command) {
 	fs.BoolVar(&f.stable, "stable-prefix", false,
 		"move lines of system prompts with the date or the time to the end of the last user message, so that prompts "+
 			"begin alike and their cached prefixes are used; a warning in the response says so")
+	fs.BoolVar(&f.noPage, "no-page", false, "answer / with a line of text also for browsers, instead of the page")
 	fs.StringVar(&f.log, "log", "text", "format of the request log on stderr: text, json or off")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
-		"also log the parameters of each request (never its text), and requests of /health and /metrics")
+		"also log the parameters of each request (never its text), and requests of /health, /metrics and the page")
 }
 
 func (f *accessFlags) check() error {
@@ -76,7 +78,7 @@ func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
 	if l := o.Log; l != nil {
 		show.OnDrop(func(lines int64) { l.Warn("log lines were dropped, because stderr was not read", "lines", lines) })
 	}
-	o.LogDropped, o.StablePrefix = show.DroppedLines, f.stable
+	o.LogDropped, o.StablePrefix, o.NoPage = show.DroppedLines, f.stable, f.noPage
 	return o
 }
 

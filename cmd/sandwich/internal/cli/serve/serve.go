@@ -19,6 +19,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/planpage"
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/energy"
@@ -69,6 +70,9 @@ route, status, tokens and times, and without prompts, answers or keys. Two statu
 client disconnected, 444 if a connection without progress was closed for a new one. -v also logs requests of /health and
 /metrics. Log lines that the reader of stderr does not take in time are dropped and counted (sandwich_log_dropped_total
 in /metrics).
+
+A browser that opens the address gets a page: a chat, the PUs that are active in each phase, tokens per second against
+the ceiling, and how the plan was found (docs/operations.md); --no-page turns it off.
 
 Requests from pages of other sites are refused: bodies must be application/json, on a loopback address the Host must be
 localhost or the address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with
@@ -206,6 +210,9 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 		g := l.session.Generator(l.engine, f.sizes.Parallel)
 		g.Meter(l.meter)
 		g.Describe(infoLabels(l.session)...)
+		if !f.access.noPage {
+			g.DescribePlan(planpage.Of(l.session, f.sizes.Parallel))
+		}
 		d.server.Ready(g)
 		announce(out, d.main.Addr(), l.session, d.keys)
 	} else {
