@@ -36,10 +36,13 @@ func HostsOf(addr net.Addr, more []string) []string {
 	return append([]string{"localhost", "127.0.0.1", "::1", host}, more...)
 }
 
-// hostAllowed checks the Host header, ignoring its port. Requests without Host do not come from
-// browsers and are allowed.
+// hostAllowed checks the Host header, ignoring its port. Requests without Host, or over unix
+// sockets, do not come from browsers and are allowed.
 func (s *Server) hostAllowed(r *http.Request) bool {
 	if len(s.opts.Hosts) == 0 || r.Host == "" {
+		return true
+	}
+	if _, local := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); local {
 		return true
 	}
 	name := hostName(r.Host)

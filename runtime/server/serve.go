@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,14 +18,37 @@ import (
 // buffered data.
 const drainTimeout = 2 * time.Second
 
-// Serve serves HTTP on ln until ctx ends. For Options.DrainDelay it then still accepts requests,
+// secured is a listener whose connections use TLS.
+type secured struct {
+	net.Listener
+	config *tls.Config
+}
+
+// Secure returns a listener on whose connections Serve and ServeHealth use TLS.
+func Secure(ln net.Listener, config *tls.Config) net.Listener { return &secured{ln, config} }
+
+// serveOn serves srv on listeners whose connections the table bounds. The channel receives the
+// error of each listener when it ends.
+func serveOn(srv *http.Server, table *conntable.Table, listeners []net.Listener) <-chan error {
+	failed := make(chan error, len(listeners))
+	for _, ln := range listeners {
+		var config *tls.Config
+		if s, ok := ln.(*secured); ok {
+			ln, config = s.Listener, s.config
+		}
+		go func() { failed <- srv.Serve(table.Listen(ln, config)) }()
+	}
+	return failed
+}
+
+// Serve serves HTTP on listeners until ctx ends. For Options.DrainDelay it then still accepts requests,
 // while /health has status 503. After that it refuses requests with status 503, waits for running
-// answers up to Options.Grace, cancels the rest and returns nil. It closes ln and returns an error
-// only if ln fails.
-func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+// answers up to Options.Grace, cancels the rest and returns nil. It closes the listeners and returns
+// an error only if one of them fails. The bounds of connections hold for all listeners together.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
-	table := conntable.New(ln, conntable.Options{Most: s.opts.MaxConns, MostClient: s.opts.ClientConns,
+	table := conntable.New(conntable.Options{Most: s.opts.MaxConns, MostClient: s.opts.ClientConns,
 		WriteTimeout: s.opts.WriteTimeout, Refusal: tooManyConnections})
 	if l := s.opts.Log; l != nil && table.Most() < s.opts.MaxConns {
 		l.Warn("the limit of open files (ulimit -n) reduces the number of connections; raise it",
@@ -40,9 +64,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		ConnContext:       conntable.ConnContext,
 		ConnState:         connState(table),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(table) }()
-
+	failed := serveOn(srv, table, listeners)
 	select {
 	case err := <-failed:
 		cut(api.ErrClosed)
@@ -56,8 +78,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	s.drain(srv, table, cut)
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
+	for range listeners {
+		if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
 	}
 	return nil
 }
@@ -139,12 +163,12 @@ func dismissStalled(table *conntable.Table) (stop func()) {
 	return stop
 }
 
-// ServeHealth serves /health and /metrics on a separate listener until ctx ends. It is independent
-// of the load of the main listener and needs no key. It closes ln and returns an error only if ln
-// fails.
-func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
+// ServeHealth serves /health and /metrics on separate listeners until ctx ends. It is independent of
+// the load of the other listeners and needs no key. It closes the listeners and returns an error
+// only if one of them fails.
+func (s *Server) ServeHealth(ctx context.Context, listeners ...net.Listener) error {
 	const timeout = 5 * time.Second
-	table := conntable.New(ln, conntable.Options{Most: healthConns, MostClient: healthConns, WriteTimeout: timeout,
+	table := conntable.New(conntable.Options{Most: healthConns, MostClient: healthConns, WriteTimeout: timeout,
 		Refusal: tooManyConnections})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
@@ -159,9 +183,16 @@ func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
 		ReadTimeout: timeout, IdleTimeout: s.opts.IdleTimeout, MaxHeaderBytes: s.opts.MaxHeader,
 		ErrorLog: s.opts.ErrorLog, ConnContext: conntable.ConnContext, ConnState: connState(table),
 	}
-	defer context.AfterFunc(ctx, func() { srv.Close() })()
-	if err := srv.Serve(table); ctx.Err() == nil {
+	failed := serveOn(srv, table, listeners)
+	select {
+	case err := <-failed:
+		srv.Close()
 		return err
+	case <-ctx.Done():
+		srv.Close()
+	}
+	for range listeners {
+		<-failed
 	}
 	return nil
 }

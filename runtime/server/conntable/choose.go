@@ -80,6 +80,9 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 // client whose header is complete is not at fault if the server has not read it.
 func (c *Conn) tierUnread(tier int) int {
 	some, header := c.unread()
+	if c.encrypted {
+		header = some && !c.handshakes.Load() // the end of a header cannot be seen
+	}
 	switch {
 	case some && c.state == stateBody:
 		return tierUnproven

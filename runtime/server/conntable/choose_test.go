@@ -113,11 +113,11 @@ func TestDescriptorsBoundTable(t *testing.T) {
 		t.Skip("the limit of descriptors is unknown: needs Linux with /proc mounted")
 	}
 	o := Options{Most: 10 * (free + 1), MostClient: 5 * (free + 1)}
-	table := New(nil, o)
+	table := New(o)
 	if most := table.Most(); most > free || most < free/4 || table.options.MostClient > most/2+1 {
 		t.Errorf("%d free descriptors, %d connections, %d of a client", free, most, table.options.MostClient)
 	}
-	if small := New(nil, Options{Most: 2, MostClient: 1}); small.Most() != 2 || small.options.MostClient != 1 {
+	if small := New(Options{Most: 2, MostClient: 1}); small.Most() != 2 || small.options.MostClient != 1 {
 		t.Errorf("a small table has %+v", small.options)
 	}
 }

@@ -28,6 +28,10 @@ type Conn struct {
 	client  *client
 	watched atomic.Bool // Read reports what arrives to the table
 
+	encrypted  bool        // bytes of the client are those of TLS
+	handshakes atomic.Bool // the TLS handshake is not complete
+	closing    atomic.Bool // a TLS connection is being closed
+
 	halfClosed bool // used by the serving goroutine only
 
 	// The table's lock guards the following fields.
@@ -47,7 +51,18 @@ type contextKey struct{}
 
 // ConnContext adds a connection of a Table to a context. It is used as http.Server.ConnContext.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, contextKey{}, c)
+	return context.WithValue(ctx, contextKey{}, connOf(c))
+}
+
+// connOf returns the connection of a Table below c, or nil if there is none.
+func connOf(c net.Conn) *Conn {
+	switch c := c.(type) {
+	case *Conn:
+		return c
+	case *secureConn:
+		return c.below
+	}
+	return nil
 }
 
 // Of returns the connection of a request's context, or nil if the request did not arrive through a
@@ -58,16 +73,17 @@ func Of(ctx context.Context) *Conn {
 }
 
 // Active records that the header of a request is complete. Read detects earlier that one has begun.
-func (t *Table) Active(c net.Conn) { t.enter(c, stateBusy) }
+func (t *Table) Active(c net.Conn) { t.enter(connOf(c), stateBusy, true) }
 
 // Idle records that the answer to a request is complete.
-func (t *Table) Idle(c net.Conn) { t.enter(c, stateIdle) }
+func (t *Table) Idle(c net.Conn) { t.enter(connOf(c), stateIdle, true) }
 
-func (t *Table) enter(nc net.Conn, state int) {
-	if c, ok := nc.(*Conn); ok {
+// enter changes the state of a connection. used reports whether a request has arrived.
+func (t *Table) enter(c *Conn, state int, used bool) {
+	if c != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		c.used = true
+		c.used = used
 		t.move(c, state)
 	}
 }
@@ -136,7 +152,7 @@ func (c *Conn) Displaced() bool {
 // Read reads from the client and records the progress in the table.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.watched.Load() {
+	if n > 0 && c.watched.Load() && !c.handshakes.Load() {
 		c.arrived(n)
 	}
 	return n, err
@@ -168,7 +184,11 @@ func (c *Conn) arrived(n int) {
 
 // Write fails if the client reads nothing for the table's write timeout.
 func (c *Conn) Write(p []byte) (int, error) {
-	_ = c.Conn.SetWriteDeadline(time.Now().Add(c.table.options.WriteTimeout))
+	limit := c.table.options.WriteTimeout
+	if c.closing.Load() {
+		limit = alertTimeout
+	}
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(limit))
 	return c.Conn.Write(p)
 }
 

@@ -1,27 +1,28 @@
 // Package conntable bounds the connections of an HTTP server, in total and per client address, and
 // keeps clients that send slowly from occupying them.
 //
-// A Table is the listener of an http.Server whose hooks call ConnContext, Active and Idle. The
-// handler gets the connection of a request with Of and reports the state of the body: Receive when
-// it starts, Received when it is complete, Discard when the rest of it will not be read.
+// The listeners of an http.Server come from Table.Listen, and its hooks call ConnContext, Active and
+// Idle. The handler gets the connection of a request with Of and reports the state of the body:
+// Receive when it starts, Received when it is complete, Discard when the rest of it will not be
+// read.
 package conntable
 
 import (
 	"container/list"
-	"errors"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 )
 
-// Table is a listener that bounds the number of open connections, in total and per client address.
+// Table bounds the number of open connections of all its listeners together, in total and per client
+// address. Its methods may be called concurrently.
 //
-// Accept never waits for a free place. At a bound, it displaces the first connection in the order
-// of tiers. If none can be displaced, it refuses the new connection with Options.Refusal.
+// Accept of a listener never waits for a free place. At a bound, it displaces the first connection
+// in the order of tiers. If none can be displaced, it refuses the new connection with
+// Options.Refusal.
 type Table struct {
-	net.Listener
 	options  Options
 	refusals chan struct{} // semaphore of connections that are being refused
 
@@ -52,9 +53,9 @@ type Options struct {
 	Refusal func(bound string) []byte
 }
 
-// New returns a Table over ln. It lowers both bounds in proportion if the process may not open as
-// many descriptors.
-func New(ln net.Listener, o Options) *Table {
+// New returns an empty Table. It lowers both bounds in proportion if the process may not open as many
+// descriptors.
+func New(o Options) *Table {
 	refusals := 64
 	if free, known := freeDescriptors(); known {
 		refusals = max(1, min(refusals, free/8))
@@ -62,7 +63,7 @@ func New(ln net.Listener, o Options) *Table {
 			o.Most, o.MostClient = n, max(1, o.MostClient*n/o.Most)
 		}
 	}
-	return &Table{Listener: ln, options: o, refusals: make(chan struct{}, refusals),
+	return &Table{options: o, refusals: make(chan struct{}, refusals),
 		clients: make(map[netip.Prefix]*client)}
 }
 
@@ -71,24 +72,6 @@ func (t *Table) Most() int { return t.options.Most }
 
 // spareDescriptors is the number of descriptors reserved for the rest of the process.
 const spareDescriptors = 32
-
-// Accept returns the next connection that is admitted and refuses others itself.
-func (t *Table) Accept() (net.Conn, error) {
-	for {
-		raw, err := t.Listener.Accept()
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			if t.freeOne() {
-				continue
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		if c := t.admit(raw); c != nil {
-			return c, nil
-		}
-	}
-}
 
 // freeOne displaces a connection and reports whether there was one.
 func (t *Table) freeOne() bool {
@@ -103,13 +86,17 @@ func (t *Table) freeOne() bool {
 	return true
 }
 
-// admit adds a connection to the table, or refuses it and returns nil.
-func (t *Table) admit(raw net.Conn) *Conn {
-	c, victim, bound := t.add(raw)
+// admit adds a connection to the table, or refuses it and returns nil. secure is nil without TLS.
+func (t *Table) admit(raw net.Conn, secure *tls.Config) *Conn {
+	c, victim, bound := t.add(raw, secure != nil)
 	if victim != nil {
 		go victim.Conn.Close() // waits for a pending read to return
 	}
-	if c == nil {
+	switch {
+	case c != nil:
+	case secure != nil:
+		t.refuse(tls.Server(raw, secure), bound)
+	default:
 		t.refuse(raw, bound)
 	}
 	return c
@@ -117,7 +104,7 @@ func (t *Table) admit(raw net.Conn) *Conn {
 
 // add adds a connection to the table in place of victim, if that is not nil. If a bound is reached,
 // it returns a nil connection and the name of the bound.
-func (t *Table) add(raw net.Conn) (c, victim *Conn, bound string) {
+func (t *Table) add(raw net.Conn, encrypted bool) (c, victim *Conn, bound string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -135,7 +122,8 @@ func (t *Table) add(raw net.Conn) (c, victim *Conn, bound string) {
 	}
 	t.drop(victim)
 	t.clients[cl.prefix] = cl // drop may have removed it
-	c = &Conn{Conn: raw, table: t, client: cl, state: stateBusy}
+	c = &Conn{Conn: raw, table: t, client: cl, state: stateBusy, encrypted: encrypted}
+	c.handshakes.Store(encrypted)
 	t.open++
 	cl.open++
 	t.move(c, stateIdle)
