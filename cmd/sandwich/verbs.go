@@ -6,8 +6,11 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/bench"
 	"sandwich/cmd/sandwich/internal/cli/bench/llm"
 	"sandwich/cmd/sandwich/internal/cli/cache"
+	"sandwich/cmd/sandwich/internal/cli/completion"
 	"sandwich/cmd/sandwich/internal/cli/config"
+	"sandwich/cmd/sandwich/internal/cli/healthcheck"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/manual"
 	"sandwich/cmd/sandwich/internal/cli/model"
 	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/cmd/sandwich/internal/cli/pull"
@@ -17,12 +20,14 @@ import (
 
 // verbs returns the top-level commands.
 func verbs() []*cobra.Command {
-	return []*cobra.Command{
+	list := []*cobra.Command{
 		machine.NewProbe(),
 		bench.NewBench(),
 		cache.NewCache(),
 		config.NewConfig(),
 		machine.NewDoctor(),
+		healthcheck.NewHealth(),
+		manual.NewMan(),
 		serve.NewEmbed(),
 		serve.NewGenerate(),
 		serve.NewRun(),
@@ -34,4 +39,8 @@ func verbs() []*cobra.Command {
 		plan.NewPlan(),
 		pull.NewPull(),
 	}
+	for _, c := range list {
+		completion.Register(c)
+	}
+	return list
 }

@@ -40,6 +40,9 @@ func (f *formatValue) Set(format string) error {
 func (f *formatValue) String() string { return f.format }
 func (f *formatValue) Type() string   { return "string" }
 
+// Choices returns the accepted values for the completion in shells.
+func (f *formatValue) Choices() []string { return f.choices }
+
 // Duration adds a flag whose value is a duration with a unit.
 func Duration(fs *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
 	*p = value
