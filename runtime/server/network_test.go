@@ -108,7 +108,7 @@ func startOn(t *testing.T, ln net.Listener, srv *Server) { untilEnd(t, ln, srv.S
 func serveHealth(t *testing.T, ln net.Listener, srv *Server) { untilEnd(t, ln, srv.ServeHealth) }
 
 // untilEnd calls serve with a context that ends with the test.
-func untilEnd(t *testing.T, ln net.Listener, serve func(context.Context, net.Listener) error) {
+func untilEnd(t *testing.T, ln net.Listener, serve func(context.Context, ...net.Listener) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -41,10 +41,11 @@ func serveOn(srv *http.Server, table *conntable.Table, listeners []net.Listener)
 	return failed
 }
 
-// Serve serves HTTP on listeners until ctx ends. For Options.DrainDelay it then still accepts requests,
-// while /health has status 503. After that it refuses requests with status 503, waits for running
-// answers up to Options.Grace, cancels the rest and returns nil. It closes the listeners and returns
-// an error only if one of them fails. The bounds of connections hold for all listeners together.
+// Serve serves HTTP on listeners until ctx ends. For Options.DrainDelay it then still accepts
+// requests, while /health has status 503. After that it refuses requests with status 503, waits for
+// running answers up to Options.Grace, cancels the rest and returns nil. It closes the listeners
+// and returns an error only if one of them fails. The bounds of connections hold for all listeners
+// together.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
@@ -163,8 +164,8 @@ func dismissStalled(table *conntable.Table) (stop func()) {
 	return stop
 }
 
-// ServeHealth serves /health and /metrics on separate listeners until ctx ends. It is independent of
-// the load of the other listeners and needs no key. It closes the listeners and returns an error
+// ServeHealth serves /health and /metrics on separate listeners until ctx ends. It is independent
+// of the load of the other listeners and needs no key. It closes the listeners and returns an error
 // only if one of them fails.
 func (s *Server) ServeHealth(ctx context.Context, listeners ...net.Listener) error {
 	const timeout = 5 * time.Second

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// testCertificate returns a certificate of 127.0.0.1 that signs itself, and the pool that trusts it.
+// testCertificate returns a certificate of 127.0.0.1 that signs itself, and the pool that trusts
+// it.
 func testCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

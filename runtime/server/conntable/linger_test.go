@@ -47,9 +47,9 @@ func TestLinger(t *testing.T) {
 		"fastest": {200 * time.Microsecond, 8 << 10, lingerBytes / (8 << 10) * 200 * time.Microsecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			table := New(nil, Options{Most: 2, MostClient: 2})
+			table := New(Options{Most: 2, MostClient: 2})
 			client := &sender{every: c.every, bytes: c.bytes}
-			conn, _, _ := table.add(&addressed{client})
+			conn, _, _ := table.add(&addressed{client}, false)
 			begun := time.Now()
 			if err := conn.CloseWrite(); err != nil || !client.closed {
 				t.Errorf("%s: %v", name, err)

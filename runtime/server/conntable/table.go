@@ -1,8 +1,8 @@
 // Package conntable bounds the connections of an HTTP server, in total and per client address, and
 // keeps clients that send slowly from occupying them.
 //
-// The listeners of an http.Server come from Table.Listen, and its hooks call ConnContext, Active and
-// Idle. The handler gets the connection of a request with Of and reports the state of the body:
+// The listeners of an http.Server come from Table.Listen, and its hooks call ConnContext, Active
+// and Idle. The handler gets the connection of a request with Of and reports the state of the body:
 // Receive when it starts, Received when it is complete, Discard when the rest of it will not be
 // read.
 package conntable
@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Table bounds the number of open connections of all its listeners together, in total and per client
-// address. Its methods may be called concurrently.
+// Table bounds the number of open connections of all its listeners together, in total and per
+// client address. Its methods may be called concurrently.
 //
 // Accept of a listener never waits for a free place. At a bound, it displaces the first connection
 // in the order of tiers. If none can be displaced, it refuses the new connection with
@@ -53,8 +53,8 @@ type Options struct {
 	Refusal func(bound string) []byte
 }
 
-// New returns an empty Table. It lowers both bounds in proportion if the process may not open as many
-// descriptors.
+// New returns an empty Table. It lowers both bounds in proportion if the process may not open as
+// many descriptors.
 func New(o Options) *Table {
 	refusals := 64
 	if free, known := freeDescriptors(); known {
