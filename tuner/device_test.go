@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/exec"
@@ -23,13 +24,10 @@ func TestTuneDevice(t *testing.T) {
 	o := tiny(t)
 	o.Run.Budget = time.Second
 	o.Race.Device = finals.Device{ID: "sim:0", Device: dev}
-	b, err := Tune(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
+	b := tuneUntil(t, o, func(b *bundle.Bundle) bool { return knows(b, "sim:0") })
+	if !knows(b, "sim:0") {
+		t.Errorf("the evidence lacks the device: %+v", b.Evidence)
 	}
-	known := slices.ContainsFunc(b.Evidence.Rejected, func(r evidence.Rejected) bool {
-		return strings.Contains(r.Candidate, "sim:0") || strings.Contains(r.Reason, "the default stays")
-	})
 	_, phases, _ := b.Plan.Device()
 	for _, p := range phase.All {
 		places, _ := b.Evidence.Places(p.String())
@@ -37,11 +35,20 @@ func TestTuneDevice(t *testing.T) {
 		if placed := slices.Contains(phases, p); placed != won {
 			t.Errorf("%s is on a device: %v; the race: %+v", p, placed, places)
 		}
-		known = known || slices.ContainsFunc(places, func(x evidence.Place) bool { return plans.IsDeviceArm(x.Arm) })
 	}
-	if !known {
-		t.Errorf("the evidence lacks the device: %+v", b.Evidence)
+}
+
+// knows reports whether the evidence says what became of a device in the race.
+func knows(b *bundle.Bundle, id string) bool {
+	for _, p := range phase.All {
+		places, _ := b.Evidence.Places(p.String())
+		if slices.ContainsFunc(places, func(x evidence.Place) bool { return plans.IsDeviceArm(x.Arm) }) {
+			return true
+		}
 	}
+	return slices.ContainsFunc(b.Evidence.Rejected, func(r evidence.Rejected) bool {
+		return strings.Contains(r.Candidate, id) || strings.Contains(r.Reason, "the default stays")
+	})
 }
 
 // tinyOf returns the options of tiny for a dense model or a mixture of experts.

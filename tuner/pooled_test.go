@@ -1,10 +1,10 @@
 package tuner
 
 import (
-	"context"
 	"strings"
 	"testing"
 
+	"sandwich/plans/bundle"
 	"sandwich/plans/check"
 	"sandwich/plans/summary"
 	"sandwich/runtime/model/synth"
@@ -20,10 +20,7 @@ func TestTunePooled(t *testing.T) {
 	}
 	c.Layers, c.Context = 2, 256
 	o.Subject.Config, o.Subject.Plan.SeqMax = &c, 256
-	b, err := Tune(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := tuneUntil(t, o, func(b *bundle.Bundle) bool { return len(b.Evidence.Searches) > 0 })
 	shape, err := synth.Shape(c, o.Subject.Type)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/tuner/finals"
 )
@@ -15,10 +16,7 @@ func TestRerun(t *testing.T) {
 	o := tiny(t)
 	var again *finals.Rerun
 	o.Race.Rerun, o.Race.Reran = finals.LeastRerun, func(r *finals.Rerun) { again = r }
-	b, err := Tune(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := tuneUntil(t, o, func(*bundle.Bundle) bool { return again != nil })
 	if again == nil {
 		t.Fatal("nothing ran again")
 	}

@@ -41,6 +41,28 @@ func tiny(t *testing.T) Options {
 		Run: run.Options{Budget: 3 * time.Second, Seed: 1, Build: "test"}}
 }
 
+// tuneUntil tunes with the budget of the options, and with larger ones until enough reports that
+// the budget sufficed, which a busy machine may use up before.
+func tuneUntil(t *testing.T, o Options, enough func(b *bundle.Bundle) bool) *bundle.Bundle {
+	t.Helper()
+	for most := 20 * o.Run.Budget; ; o.Run.Budget *= 4 {
+		b, err := Tune(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if enough(b) || o.Run.Budget > most {
+			return b
+		}
+	}
+}
+
+// compared reports whether the budget sufficed to compare the arms of the last race.
+func compared(b *bundle.Bundle) bool {
+	return len(b.Evidence.Finalists) > 0 && !slices.ContainsFunc(b.Evidence.Rejected, func(r evidence.Rejected) bool {
+		return strings.Contains(r.Reason, arms.ErrUndecided.Error())
+	})
+}
+
 func TestTuneMakesAValidPlan(t *testing.T) {
 	o := tiny(t)
 	dir := t.TempDir()
@@ -70,10 +92,8 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 		t.Error(err)
 	}
 	ev := back.Evidence
-	for _, r := range ev.Rejected {
-		if strings.Contains(r.Reason, arms.ErrUndecided.Error()) {
-			t.Skip("this machine is too busy to compare finalists in 3 s")
-		}
+	if !compared(b) {
+		t.Skip("this machine is too busy to compare finalists in 3 s")
 	}
 	if !b.Plan.Tuned || len(ev.Outcomes()) != 2 {
 		t.Errorf("tuned %v, outcomes %+v", b.Plan.Tuned, ev.Outcomes())
@@ -184,7 +204,8 @@ func TestTuneIsInterruptedAndResumed(t *testing.T) {
 			cancel(stop)
 		}
 	}
-	if _, err := Tune(ctx, o); err == nil && ctx.Err() == nil {
+	began := time.Now()
+	if _, err := Tune(ctx, o); err == nil && time.Since(began) > o.Run.Budget/2 {
 		t.Skip("this machine is too busy to time ten kernels within the budget")
 	} else if !errors.Is(err, stop) {
 		t.Fatalf("got %v", err)

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sandwich/plans/bundle"
 )
 
 // TestSecondModelSearchesLittle checks that a second model with matrices of the same shapes reuses
@@ -17,10 +19,7 @@ func TestSecondModelSearchesLittle(t *testing.T) {
 		c := *o.Subject.Config
 		c.Layers += i
 		o.Subject.Config, o.Run.Budget = &c, []time.Duration{3 * time.Second, 1500 * time.Millisecond}[i]
-		b, err := Tune(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := tuneUntil(t, o, func(b *bundle.Bundle) bool { return len(b.Evidence.Searches) > 0 })
 		trials[i] = b.Evidence.Trials
 		for _, s := range b.Evidence.Searches {
 			kept[i] += s.Kept

@@ -80,11 +80,12 @@ func TestFullStops(t *testing.T) {
 		t.Skip("needs two PUs; allow this process another one")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	err := Full(ctx, p, FullOptions{Budget: 4 * time.Second, Progress: func(_, _ float64, figure string) {
-		if figure == "contention for multiply-adds" {
-			cancel()
-		}
-	}})
+	err := Full(ctx, p, FullOptions{Budget: noBudget, samples: fewSamples, patience: noBudget,
+		Progress: func(_, _ float64, figure string) {
+			if figure == "contention for multiply-adds" {
+				cancel()
+			}
+		}})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -378,7 +379,7 @@ func TestFlowsAndReduces(t *testing.T) {
 	if want := []string{" 0-1@-1", " 2-3@-1", " 2-3@0 0-1@1", " 0-3@-1"}; !slices.Equal(flows, want) {
 		t.Errorf("flows %q, want %q", flows, want)
 	}
-	if err := f.measureReduces(t.Context(), time.Now().Add(200*time.Millisecond)); err != nil {
+	if err := f.measureReduces(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
 	f.profile.Sets = f.sets

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/forecast"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -16,7 +17,7 @@ import (
 func TestCutsAreRefined(t *testing.T) {
 	skipUnderRace(t)
 	o := tinyOptions(t)
-	o.Bound = 2 * time.Microsecond // which ops of fast machines exceed, too
+	o.Bound = 2 * time.Microsecond // which the predicted times of most ops exceed
 	req := api.Request{Prompt: tinyPrompt(1, 60), MaxTokens: 4, IgnoreEOS: true}
 	e := byHand(t, o)
 	rng := rand.New(rand.NewPCG(1, 9))
@@ -25,6 +26,7 @@ func TestCutsAreRefined(t *testing.T) {
 		before, finer := 0, 0
 		for {
 			e.cores.margin = margin(1 + 3*rng.Float64())
+			e.cores.costs = forecast.NewCosts(e.runner.Model, o.Plan, nil) // which do not follow the machine's load
 			act := e.driver.Next()
 			if act == nil {
 				break

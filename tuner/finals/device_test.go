@@ -15,14 +15,15 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/synth"
 	"sandwich/runtime/phase"
+	"sandwich/tuner/arms"
 	"sandwich/tuner/partition"
 	"sandwich/tuner/ranking"
 	"sandwich/tuner/run"
 )
 
-// TestRaceRejectsDevices checks that devices which cannot run the model, or are much slower, leave
-// the race before it begins, with the reason, and that the cores keep their phases.
-func TestRaceRejectsDevices(t *testing.T) {
+// deviceSubject returns a small model for which a device may race.
+func deviceSubject(t *testing.T) (*partition.Subject, plans.ModelShape) {
+	t.Helper()
 	host, err := profiles.Live()
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +36,13 @@ func TestRaceRejectsDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, shape
+}
+
+// TestRaceRejectsDevices checks that devices which cannot run the model, or are much slower, leave
+// the race before it begins, with the reason, and that the cores keep their phases.
+func TestRaceRejectsDevices(t *testing.T) {
+	s, shape := deviceSubject(t)
 	slow := func(*devgen.Kernel, [3]int, []uint32) time.Duration { return 2 * time.Millisecond }
 	for _, x := range []struct {
 		name   string
@@ -47,7 +55,7 @@ func TestRaceRejectsDevices(t *testing.T) {
 		{"slow", sim.Config{Mode: sim.Timed, KernelDuration: slow}, "times as long as the default plan in one sample"},
 	} {
 		dev := sim.New(x.config)
-		r := run.New(run.Options{Budget: 600 * time.Millisecond, Seed: 1})
+		r := run.New(run.Options{Budget: time.Hour, Seed: 1}) // a busy machine takes longer
 		l, err := partition.NewLoader(r, s, shape)
 		if err != nil {
 			t.Fatal(err)
@@ -56,13 +64,12 @@ func TestRaceRejectsDevices(t *testing.T) {
 		if err := l.Open(t.Context(), home); err != nil {
 			t.Fatal(err)
 		}
-		e := Entry{Partition: home}
-		for _, ph := range phase.All {
-			e.Sets[ph] = []ranking.ActiveSet{{Name: "default", PUs: home.Phase(ph).PUs}}
-			e.Tables[ph] = [][]plans.Table{home.Phase(ph).Tables}
+		f := arms.New(r, l, "finalists", 1)
+		f.Add("default", home, [phase.Count]*plans.Phase{&home.Plan.Prefill, &home.Plan.Decode}, false, true)
+		err = f.AddTests(t.Context(), false, run.FinalsEnd, home.Served()...)
+		if err == nil {
+			err = addDevice(t.Context(), f, Device{ID: "sim:0", Device: dev})
 		}
-		won, err := Race(t.Context(), Input{Run: r, Loader: l, Ranking: &ranking.Ranking{}, Entries: []Entry{e},
-			TopK: 1, Device: Device{ID: "sim:0", Device: dev}})
 		l.Close()
 		dev.Close()
 		if err != nil {
@@ -72,9 +79,39 @@ func TestRaceRejectsDevices(t *testing.T) {
 		for _, j := range r.Rejected {
 			reasons += j.Candidate + ": " + j.Reason + "\n"
 		}
-		placed := won.Phases[phase.Prefill].OnDevice || won.Phases[phase.Decode].OnDevice
-		if placed || !strings.Contains(reasons, x.want) {
-			t.Errorf("%s: %+v; rejected:\n%s", x.name, won.Phases, reasons)
+		if len(f.Arms) != 1 || !strings.Contains(reasons, x.want) {
+			t.Errorf("%s: %d arms; rejected:\n%s", x.name, len(f.Arms), reasons)
 		}
+	}
+}
+
+// TestRaceWithoutDevice checks that the cores keep their phases if the device refuses every kernel,
+// also if the budget is over before that shows.
+func TestRaceWithoutDevice(t *testing.T) {
+	s, shape := deviceSubject(t)
+	dev := sim.New(sim.Config{Mode: sim.Timed, Refuse: func(*devgen.Kernel) error { return errors.New("no") }})
+	defer dev.Close()
+	r := run.New(run.Options{Budget: 600 * time.Millisecond, Seed: 1})
+	l, err := partition.NewLoader(r, s, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	home := l.Home()
+	if err := l.Open(t.Context(), home); err != nil {
+		t.Fatal(err)
+	}
+	e := Entry{Partition: home}
+	for _, ph := range phase.All {
+		e.Sets[ph] = []ranking.ActiveSet{{Name: "default", PUs: home.Phase(ph).PUs}}
+		e.Tables[ph] = [][]plans.Table{home.Phase(ph).Tables}
+	}
+	won, err := Race(t.Context(), Input{Run: r, Loader: l, Ranking: &ranking.Ranking{}, Entries: []Entry{e},
+		TopK: 1, Device: Device{ID: "sim:0", Device: dev}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if won.Phases[phase.Prefill].OnDevice || won.Phases[phase.Decode].OnDevice {
+		t.Errorf("%+v", won.Phases)
 	}
 }

@@ -106,7 +106,7 @@ func TestAnchorsOfThisMachine(t *testing.T) {
 	if so.Anchors, err = Anchors(t.Context(), so, 2*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	if so.Anchors.Error() == nil {

@@ -74,12 +74,22 @@ func refBlocks(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, column
 	}
 }
 
+// groupRows is the number of rows whose sums refGroups keeps on the stack.
+const groupRows = 64
+
 // refGroups continues the chains of one panel over the superblocks of [K0, K1). Each superblock
 // has a chain of its own by the scales of the weights, which one FMA by the scale of the
 // activations adds.
 func refGroups(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
+	for from := 0; from < g.M; from += groupRows {
+		refGroupRows(t, g, panel, c, columns, from, min(from+groupRows, g.M))
+	}
+}
+
+// refGroupRows is refGroups for the rows [from, to), at most groupRows.
+func refGroupRows(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns, from, to int) {
 	var w [kernel.ActQ8Block][qtype.PanelWidth]int32
-	sums := make([][qtype.PanelWidth]float32, g.M)
+	var rows [groupRows][qtype.PanelWidth]float32
 	for k0 := g.K0; k0 < g.K1; k0 += kernel.ActQ8Block {
 		subBlock := subBlockAt(t, panel, k0)
 		for k := range w {
@@ -88,19 +98,20 @@ func refGroups(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, column
 			}
 		}
 		end := (k0+kernel.ActQ8Block)%kernel.ActQ8Group == 0
-		for m := range g.M {
+		for m := from; m < to; m++ {
+			sums := &rows[m-from]
 			a := *kernel.ActQ8At(unsafe.Add(g.A, m*g.AStride), k0/kernel.ActQ8Block)
 			scale := a.Scale
 			a.Scale = 1 // a factor of one leaves the scales of the weights and the sums as they are
-			refSubBlock(subBlock, &w, &a, sums[m][:columns])
+			refSubBlock(subBlock, &w, &a, sums[:columns])
 			if !end {
 				continue
 			}
 			acc := unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns)
 			for j := range acc {
-				acc[j] = FMA32(sums[m][j], scale, acc[j])
+				acc[j] = FMA32(sums[j], scale, acc[j])
 			}
-			sums[m] = [qtype.PanelWidth]float32{}
+			*sums = [qtype.PanelWidth]float32{}
 		}
 	}
 }

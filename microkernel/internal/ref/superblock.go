@@ -10,8 +10,9 @@ import (
 // refSuperblocks continues the chains of one panel over the superblocks of [K0, K1) by exact
 // integer sums (kernel.ComputeInt8K).
 func refSuperblocks(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
+	var w superblock
 	for k0 := g.K0; k0 < g.K1; k0 += kernel.ActQ8Group {
-		w := superblockAt(t, panel, k0, columns)
+		w.read(t, panel, k0, columns)
 		for m := range g.M {
 			a := kernel.ActQ8KAt(unsafe.Add(g.A, m*g.AStride), k0/kernel.ActQ8Group)
 			w.add(a, unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns))
@@ -27,22 +28,21 @@ type superblock struct {
 	affine  bool
 }
 
-// superblockAt reads the superblock that begins at element k0.
-func superblockAt(t qtype.Type, panel unsafe.Pointer, k0, columns int) *superblock {
-	out := &superblock{affine: t.Desc().Affine()}
+// read reads the first columns of the superblock that begins at element k0.
+func (w *superblock) read(t qtype.Type, panel unsafe.Pointer, k0, columns int) {
+	w.affine = t.Desc().Affine()
 	for at := 0; at < kernel.ActQ8Group; at += qtype.SubBlockK {
 		sub := subBlockAt(t, panel, k0+at)
 		for j := range columns {
 			subs := sub.PackedSubs(sub.packed, j)
 			for k := range qtype.SubBlockK {
 				scale, offset := sub.IntegerScales(subs, k)
-				out.weights[at+k][j] = int32(scale * sub.integer(k, j))
-				out.offsets[(at+k)/16][j] = int32(offset)
+				w.weights[at+k][j] = int32(scale * sub.integer(k, j))
+				w.offsets[(at+k)/16][j] = int32(offset)
 			}
-			out.scales[j] = sub.blockScales(j)
+			w.scales[j] = sub.blockScales(j)
 		}
 	}
-	return out
 }
 
 // add adds a superblock of a row to its chains: the exact sum of scaled products, rounded to

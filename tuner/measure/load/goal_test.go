@@ -2,8 +2,8 @@ package load
 
 import (
 	"context"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sandwich/runtime/sched"
@@ -12,7 +12,9 @@ import (
 
 // line is a target that serves one request at a time in order of arrival: one token of prompt or
 // answer per millisecond.
-type line struct{ turn sync.Mutex }
+type line struct{ turn chan struct{} } // has an element while a request is served
+
+func newLine() *line { return &line{make(chan struct{}, 1)} }
 
 func (*line) Vocab() int { return 1000 }
 func (*line) Begin()     {}
@@ -22,8 +24,8 @@ func (l *line) Ask(
 	ctx context.Context, _ []int32, r replay.Request, token func(),
 ) (Stood, error) {
 	came := time.Now()
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
 	stood := Stood{Came: came, Pending: max(1, time.Since(came))}
 	if err := sleep(ctx, time.Duration(r.Prompt)*time.Millisecond); err != nil {
 		return Stood{}, err
@@ -50,9 +52,11 @@ func (l *line) stage(policies ...string) *Stage {
 
 // TestGoals uses a server that ignores classes, so that every request waits for the backlog. Bounds
 // apply only to the policy with goals, and every figure has the data it was computed from.
-func TestGoals(t *testing.T) {
+func TestGoals(t *testing.T) { synctest.Test(t, testGoals) }
+
+func testGoals(t *testing.T) {
 	for _, goal := range Goals() {
-		list, err := new(line).stage(sched.DefaultPolicy, "fcfs").Measure(t.Context(), goal)
+		list, err := newLine().stage(sched.DefaultPolicy, "fcfs").Measure(t.Context(), goal)
 		if err != nil {
 			t.Fatalf("%s: %v", goal, err)
 		}
@@ -77,10 +81,10 @@ func TestGoals(t *testing.T) {
 			t.Errorf("a server that does not halt meets the bound: %+v", f)
 		}
 	}
-	if _, err := new(line).stage().Measure(t.Context(), "peace"); err == nil {
+	if _, err := newLine().stage().Measure(t.Context(), "peace"); err == nil {
 		t.Error("an unknown goal is measured")
 	}
-	s := new(line).stage(sched.DefaultPolicy)
+	s := newLine().stage(sched.DefaultPolicy)
 	s.Trace = only(s.Trace, sched.Proactive)
 	for _, goal := range []string{GoalOpen, GoalBacklog} {
 		if _, err := s.Measure(t.Context(), goal); err == nil {
