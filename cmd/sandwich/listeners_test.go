@@ -148,8 +148,8 @@ func launch(t *testing.T, args ...string) *served {
 }
 
 // freeAddress returns an address that nothing listens on. Its port is below the usual range of
-// ephemeral ports: other sockets do not get it before the caller uses it, and a client that tries it
-// too early cannot connect to itself.
+// ephemeral ports: other sockets do not get it before the caller uses it, and a client that tries
+// it too early cannot connect to itself.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	var last error
