@@ -53,8 +53,8 @@ func unmeasuredHost(t *testing.T) string {
 }
 
 // interruptedTune starts a search of three seconds and sends it a signal once its journal holds
-// some finished trials. If the search ends before the signal or without a trial, because the machine is
-// slow, it starts one of half a minute, then one of two minutes.
+// some finished trials. If the search ends before the signal or without a trial, because the
+// machine is slow, it starts one of half a minute, then one of two minutes.
 func interruptedTune(
 	t *testing.T, dir, host string, signal syscall.Signal,
 ) (cmd *exec.Cmd, args []string, stderr *bytes.Buffer) {
