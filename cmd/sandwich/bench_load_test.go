@@ -106,9 +106,9 @@ func TestBenchLoadGoals(t *testing.T) {
 	}
 }
 
-// TestBenchLoadSweep checks that all multiples of the rate serve the same requests, that the share
-// within the level falls with the rate and rises with the level, and that the picture has a line
-// for each class.
+// TestBenchLoadSweep checks that all multiples of the rate serve the same requests, that the part
+// within the level rises with the level, and that the picture has a line for each class. TestSweep
+// of tuner/measure/load checks the effect of the rate, with times that are not measured.
 func TestBenchLoadSweep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends requests for seconds; run without -short")
@@ -129,8 +129,7 @@ func TestBenchLoadSweep(t *testing.T) {
 		ratio := last.Scale / first.Scale
 		switch by {
 		case load.ByRate:
-			if math.Abs(last.Rate/first.Rate/ratio-1) > 1e-3 || last.TTFT.P90 < first.TTFT.P90 ||
-				last.Attainment > first.Attainment {
+			if math.Abs(last.Rate/first.Rate/ratio-1) > 1e-3 || last.TTFT.P90 <= 0 {
 				t.Errorf("%+v\n%+v", first, last)
 			}
 		case load.BySLO:

@@ -339,7 +339,7 @@ func TestServeDrains(t *testing.T) {
 	if err := os.WriteFile(keys, []byte("# ours\nsecret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := startServe(t, "--api-key-file", keys)
+	s := startServe(t, "--api-key-file", keys, "--grace", "10m")
 	if !strings.Contains(s.curl, "Authorization: Bearer") {
 		t.Errorf("the line to try has no key: %s", s.curl)
 	}

@@ -92,25 +92,28 @@ func TestLateBodiesOnSockets(t *testing.T) {
 // TestRefusedSlowBody checks that a refused request is answered before its body arrives, and that
 // the connection can be reused if the body arrives.
 func TestRefusedSlowBody(t *testing.T) {
-	url, _ := start(t, &fake{}, Options{})
 	const refused = "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n{"
 	t.Run("never arrives", func(t *testing.T) {
-		t.Parallel()
-		if code := ask(t, dial(t, url), refused, never); code != http.StatusNotFound {
-			t.Errorf("status %d", code)
-		}
+		inMemory(t, func(t *testing.T, n *network) {
+			n.start(t, &fake{}, Options{})
+			if code := ask(t, n.dial(t), refused, never); code != http.StatusNotFound {
+				t.Errorf("status %d", code)
+			}
+		})
 	})
 	t.Run("arrives", func(t *testing.T) {
-		t.Parallel()
-		c := dial(t, url)
-		io.WriteString(c, refused)
-		for _, next := range []struct {
-			text string
-			want int
-		}{{"}\n", http.StatusNotFound}, {getHealth, http.StatusOK}} {
-			if code := ask(t, c, next.text, never); code != next.want {
-				t.Errorf("%q: status %d, want %d", next.text, code, next.want)
+		inMemory(t, func(t *testing.T, n *network) {
+			n.start(t, &fake{}, Options{})
+			c := n.dial(t)
+			io.WriteString(c, refused)
+			for _, next := range []struct {
+				text string
+				want int
+			}{{"}\n", http.StatusNotFound}, {getHealth, http.StatusOK}} {
+				if code := ask(t, c, next.text, never); code != next.want {
+					t.Errorf("%q: status %d, want %d", next.text, code, next.want)
+				}
 			}
-		}
+		})
 	})
 }

@@ -102,21 +102,27 @@ func (n *network) start(t *testing.T, g generation.Generator, o Options) *Server
 }
 
 // startOn serves on a listener until the test ends.
-func startOn(t *testing.T, ln net.Listener, srv *Server) { untilEnd(t, ln, srv.Serve) }
+func startOn(t *testing.T, ln net.Listener, srv *Server) {
+	t.Helper()
+	untilEnd(t, srv.Serve, ln)
+}
 
 // serveHealth serves health on a listener until the test ends.
-func serveHealth(t *testing.T, ln net.Listener, srv *Server) { untilEnd(t, ln, srv.ServeHealth) }
+func serveHealth(t *testing.T, ln net.Listener, srv *Server) {
+	t.Helper()
+	untilEnd(t, srv.ServeHealth, ln)
+}
 
 // untilEnd calls serve with a context that ends with the test.
-func untilEnd(t *testing.T, ln net.Listener, serve func(context.Context, ...net.Listener) error) {
+func untilEnd(t *testing.T, serve func(context.Context, ...net.Listener) error, listeners ...net.Listener) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, ln) }()
+	go func() { done <- serve(ctx, listeners...) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
-			t.Errorf("serving %v: %v", ln.Addr(), err)
+			t.Errorf("serving %v: %v", listeners, err)
 		}
 	})
 }

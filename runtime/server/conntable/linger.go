@@ -51,7 +51,7 @@ func (t *Table) refuse(c net.Conn, bound string) {
 	go func() {
 		defer func() { <-t.refusals }()
 		defer c.Close()
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		_ = c.SetDeadline(time.Now().Add(lingerTime)) // with TLS, Write waits for the client's handshake
 		if _, err := c.Write(t.options.Refusal(bound)); err == nil && closeWrite(c) == nil {
 			_ = c.SetReadDeadline(time.Now().Add(lingerTime))
 			_, _ = io.CopyN(io.Discard, c, lingerBytes)

@@ -1,6 +1,7 @@
 package conntable
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"testing"
@@ -65,3 +66,27 @@ func TestLinger(t *testing.T) {
 type addressed struct{ *sender }
 
 func (addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9} }
+
+// TestRefusalIsBounded checks that a refused client that neither reads nor sends is disconnected,
+// with and without TLS.
+func TestRefusalIsBounded(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			table := New(Options{Most: 2, MostClient: 2, Refusal: func(string) []byte { return []byte("no") }})
+			client, server := net.Pipe()
+			if secure {
+				server = tls.Server(server, &tls.Config{})
+			}
+			table.refuse(server, "")
+			time.Sleep(lingerTime - 1)
+			if synctest.Wait(); len(table.refusals) != 1 {
+				t.Errorf("TLS %v: the server did not wait", secure)
+			}
+			time.Sleep(6 * time.Second) // 5 s for the alert that ends TLS
+			if synctest.Wait(); len(table.refusals) != 0 {
+				t.Errorf("TLS %v: the client is connected after %v", secure, lingerTime)
+			}
+			client.Close()
+		})
+	}
+}
