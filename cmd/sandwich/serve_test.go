@@ -71,7 +71,7 @@ func launchServer(t *testing.T, cmd *exec.Cmd) *served {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		fmt.Fprintln(&s.stdout, lines.Text())
-		if m := regexp.MustCompile(`on (http://\S+); try:`).FindStringSubmatch(lines.Text()); m != nil {
+		if m := regexp.MustCompile(`on (?:.* and )?(https?://\S+); try:`).FindStringSubmatch(lines.Text()); m != nil {
 			s.url = m[1]
 		}
 		if strings.HasPrefix(lines.Text(), "curl ") {

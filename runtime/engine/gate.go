@@ -46,6 +46,7 @@ const mostCuts = 512
 // One worker calls it; stop may be set by any goroutine.
 type forwardGate struct {
 	stop    atomic.Bool
+	passed  atomic.Uint64 // steps of all forwards
 	quantum time.Duration // 0: unlimited
 	steps   []plannedStep // by step
 	spans   []stepTime
@@ -77,6 +78,7 @@ func (p *forwardGate) start(at int) {
 
 // Passed implements exec.Gate.
 func (p *forwardGate) Passed(next int) (halt bool) {
+	p.passed.Add(1)
 	now := time.Now()
 	p.spans = append(p.spans, stepTime{p.at, next, now.Sub(p.last)})
 	p.at, p.last = next, now

@@ -32,11 +32,25 @@ func (w wall) Now() time.Duration { return time.Since(w.e.begin) }
 func (w wall) Wait(idle bool) bool {
 	if idle {
 		w.e.cores.ended = time.Time{} // the idle time is no overhead between forwards
+		w.e.idle.Store(true)
 		<-w.e.wake
+		w.e.idle.Store(false)
 	}
+	w.e.beats.Add(1)
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
 	return !w.e.closing
+}
+
+// Progress returns a count that grows while the engine works, with each step of a forward on the
+// cores and each forward, and whether the engine has nothing to compute. It waits for the lock of
+// the engine, so it does not return if the engine hangs with the lock held.
+func (e *Engine) Progress() (count uint64, idle bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	count = e.beats.Load() + e.cores.gate.passed.Load() + e.onDevice.gate.passed.Load() +
+		uint64(e.counts.Prefills+e.counts.Decodes)
+	return count, e.idle.Load()
 }
 
 // endAll ends all requests, with *InternalError if the loop panicked and else with api.ErrClosed,

@@ -153,6 +153,8 @@ type Engine struct {
 	observe  func(f Forward)
 	lost     func(err error)
 	wake     chan struct{} // capacity 1
+	beats    atomic.Uint64 // iterations of the loop
+	idle     atomic.Bool   // the loop waits for a request
 	ended    chan struct{}
 	begin    time.Time
 	once     sync.Once // of Close

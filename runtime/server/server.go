@@ -68,9 +68,10 @@ type Options struct {
 	// user message, so that prompts begin alike, and says so in a warning.
 	StablePrefix bool
 
-	Log        *slog.Logger // receives a line for each request, more at level Debug; nil: no log
-	LogDropped func() int64 // number of lines that Log or ErrorLog dropped, for /metrics; nil: unknown
-	ErrorLog   *log.Logger  // of net/http; nil: the standard logger
+	Log        *slog.Logger            // receives a line for each request, more at level Debug; nil: no log
+	Metrics    func() []metrics.Metric // further metrics of /metrics; nil: none
+	LogDropped func() int64            // number of lines that Log or ErrorLog dropped, for /metrics; nil: unknown
+	ErrorLog   *log.Logger             // of net/http; nil: the standard logger
 }
 
 // withDefaults returns the options with defaults for zero fields.
@@ -271,6 +272,9 @@ func (s *Server) paths() string {
 // metrics handles /metrics.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	var own []metrics.Metric
+	if s.opts.Metrics != nil {
+		own = s.opts.Metrics()
+	}
 	if s.opts.LogDropped != nil {
 		own = append(own, metrics.Metric{Name: "sandwich_log_dropped_total", Counter: true,
 			Value: float64(s.opts.LogDropped()),

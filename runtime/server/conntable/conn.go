@@ -54,16 +54,15 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, connOf(c))
 }
 
-// connOf returns the connection of a Table below c, or nil if there is none.
+// connOf returns the connection of a Table that c is or uses, or nil if there is none.
 func connOf(c net.Conn) *Conn {
-	switch c := c.(type) {
-	case *Conn:
-		return c
-	case *secureConn:
-		return c.below
+	if t, ok := c.(interface{ tableConn() *Conn }); ok {
+		return t.tableConn()
 	}
 	return nil
 }
+
+func (c *Conn) tableConn() *Conn { return c }
 
 // Of returns the connection of a request's context, or nil if the request did not arrive through a
 // Table.
@@ -181,6 +180,9 @@ func (c *Conn) arrived(n int) {
 		c.extend()
 	}
 }
+
+// alertTimeout limits the wait for a client that does not read to take the alert that ends TLS.
+const alertTimeout = 100 * time.Millisecond
 
 // Write fails if the client reads nothing for the table's write timeout.
 func (c *Conn) Write(p []byte) (int, error) {

@@ -32,6 +32,9 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
+// refusalTime limits the refusal of a connection above a bound.
+const refusalTime = time.Second
+
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -51,7 +54,7 @@ func (t *Table) refuse(c net.Conn, bound string) {
 	go func() {
 		defer func() { <-t.refusals }()
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(lingerTime)) // with TLS, Write waits for the client's handshake
+		_ = c.SetDeadline(time.Now().Add(refusalTime)) // of the TLS handshake and the answer
 		if _, err := c.Write(t.options.Refusal(bound)); err == nil && closeWrite(c) == nil {
 			_ = c.SetReadDeadline(time.Now().Add(lingerTime))
 			_, _ = io.CopyN(io.Discard, c, lingerBytes)

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"time"
 )
 
 // secureConn is a TLS connection over a connection of a Table. It is not a *tls.Conn, so that
@@ -22,6 +21,8 @@ type secureConn struct {
 const plainText = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
 	"this address requires TLS; use https\n"
 
+func (s *secureConn) tableConn() *Conn { return s.below }
+
 // Read completes the handshake and reads from the client.
 func (s *secureConn) Read(p []byte) (int, error) {
 	if !s.ready {
@@ -38,9 +39,6 @@ func (s *secureConn) Read(p []byte) (int, error) {
 	}
 	return s.Conn.Read(p)
 }
-
-// alertTimeout limits the wait for a client that does not read to take the alert that ends TLS.
-const alertTimeout = 100 * time.Millisecond
 
 // Close sends the alert that ends TLS and closes the connection.
 func (s *secureConn) Close() error {

@@ -2,9 +2,9 @@
 // keeps clients that send slowly from occupying them.
 //
 // The listeners of an http.Server come from Table.Listen, and its hooks call ConnContext, Active
-// and Idle. The handler gets the connection of a request with Of and reports the state of the body:
-// Receive when it starts, Received when it is complete, Discard when the rest of it will not be
-// read.
+// and Idle. The handler gets the connection of a request with Of and reports the state of the
+// body: Receive when it starts, Received when it is complete, Discard when the rest of it will not
+// be read.
 package conntable
 
 import (

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/listen"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/server"
 )
@@ -64,9 +65,26 @@ func (f *accessFlags) check() error {
 	return nil
 }
 
-// options returns o with the access and log options of a server that listens on addr.
-func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
-	o.Hosts, o.Origins = server.HostsOf(addr, f.hosts), f.origins
+// allowedHosts returns the allowed Host names of a server: those of all its TCP addresses. It
+// returns nil, which allows every name, if other machines reach one of them and no name is given.
+// Unix sockets need none.
+func (f *accessFlags) allowedHosts(urls []listen.URL) (hosts []string) {
+	for _, u := range urls {
+		if _, local := u.Addr.(*net.UnixAddr); local {
+			continue
+		}
+		of := server.HostsOf(u.Addr, f.hosts)
+		if of == nil {
+			return nil
+		}
+		hosts = append(hosts, of...)
+	}
+	return hosts
+}
+
+// options returns o with the access and log options of a server that listens on urls.
+func (f *accessFlags) options(o server.Options, urls []listen.URL) server.Options {
+	o.Hosts, o.Origins = f.allowedHosts(urls), f.origins
 	f.level.Set(levelOf(f.verbose))
 	how := &slog.HandlerOptions{Level: &f.level}
 	switch f.log {

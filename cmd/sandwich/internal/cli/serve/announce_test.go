@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/cmd/sandwich/internal/listen"
 	"sandwich/runtime/session"
 )
 
@@ -21,13 +22,13 @@ func TestAnnounce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		announce(&out, bound, &session.Session{Name: "m"}, nil)
+		announce(&out, []listen.URL{{Addr: bound}}, &session.Session{Name: "m"}, nil)
 		for _, w := range want {
 			if !strings.Contains(out.String(), w) {
 				t.Errorf("%s: %s\nhas no %q", addr, &out, w)
 			}
 		}
-		if got, want := isLoopback(bound), addr == "127.0.0.1:8080"; got != want {
+		if got, want := listen.IsLocal(bound), addr == "127.0.0.1:8080"; got != want {
 			t.Errorf("%s is a loopback address: %v", addr, got)
 		}
 	}

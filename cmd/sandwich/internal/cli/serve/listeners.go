@@ -2,49 +2,52 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/listen"
+	"sandwich/cmd/sandwich/internal/profiling"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/profiles/retention"
-	"sandwich/runtime/model"
+	"sandwich/cmd/sandwich/internal/systemd"
 	"sandwich/runtime/server"
-	"sandwich/runtime/server/request"
-	"sandwich/runtime/session"
+	"sandwich/runtime/server/metrics"
 )
 
 // listeners holds the listeners and API keys of a server. It exists from before the model is loaded
 // until the last request has ended.
 type listeners struct {
 	server  *server.Server
-	main    net.Listener
-	health  net.Listener // nil without --health-listen
+	sockets *listen.Listeners
+	notify  *systemd.Notifier
+	serving string      // describes what is served, for systemd; set before isReady
+	isReady atomic.Bool // systemd knows that the server is ready
+	stages  stages
 	keys    []string
 	keyFile string         // "" without --api-key-file
 	level   *slog.LevelVar // of the request log
 	// reread returns the settings that SIGHUP reloads, from the environment and the file of
 	// settings.
-	reread   func() (reloaded, error)
-	hangUps  chan os.Signal // SIGHUP
-	stops    chan os.Signal // SIGINT and SIGTERM while --drain-delay may run
-	hurry    chan struct{}  // closed by the second of them
-	noHealth context.CancelFunc
+	reread  func() (reloaded, error)
+	hangUps chan os.Signal  // SIGHUP
+	stops   chan os.Signal  // SIGINT and SIGTERM while --drain-delay may run
+	hurry   chan struct{}   // closed by the second of them
+	serves  context.Context // of what runs until close
+	end     context.CancelFunc
 }
 
 // openListeners binds the addresses and reads the keys. It runs before the model is loaded, so that
 // a busy port or an unreadable file is reported at once.
 func (f *serveFlags) openListeners() (*listeners, error) {
-	d := &listeners{keyFile: f.keys, level: &f.access.level, reread: f.reread, noHealth: func() {},
+	d := &listeners{keyFile: f.keys, level: &f.access.level, reread: f.reread, notify: systemd.TakeNotifier(),
 		hangUps: make(chan os.Signal, 1), stops: make(chan os.Signal, 2), hurry: make(chan struct{})}
+	d.serves, d.end = context.WithCancel(context.Background())
 	signal.Notify(d.hangUps, syscall.SIGHUP)
 	if f.drainDelay > 0 {
 		signal.Notify(d.stops, os.Interrupt, syscall.SIGTERM)
@@ -54,45 +57,79 @@ func (f *serveFlags) openListeners() (*listeners, error) {
 	if d.keys, err = readKeys(f.keys); err != nil {
 		return nil, exit.Usage(err)
 	}
-	if d.main, err = listen("--listen", f.listen); err != nil {
+	if d.sockets, err = f.listen.Open(show.Notice); err != nil {
 		return nil, err
 	}
-	if f.health != "" {
-		if d.health, err = listen("--health-listen", f.health); err != nil {
-			d.main.Close()
-			return nil, err
-		}
-	}
-	if addr := d.main.Addr(); len(d.keys) == 0 && !isLoopback(addr) {
-		show.Notice(fmt.Sprintf("warning: other machines can reach %s without an API key; "+
-			"give --api-key-file, or --listen 127.0.0.1:8080", addr))
-	}
+	d.warnOpen()
 	// A proxy may have a connection per running or waiting request, and as many idle ones.
 	conns := max(4096, 4*2*(f.sizes.Parallel+f.sizes.Queue))
 	d.server = server.New(nil, f.access.options(server.Options{
 		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns, DrainDelay: f.drainDelay,
-		Hurry: d.hurry, OpenMetrics: f.openMetrics,
-	}, d.main.Addr()))
+		Hurry: d.hurry, OpenMetrics: f.openMetrics, Metrics: d.metrics,
+	}, d.sockets.URLs))
 	return d, nil
+}
+
+// metrics returns the metrics of the listeners.
+func (d *listeners) metrics() (out []metrics.Metric) {
+	if pair := d.sockets.Pair; pair != nil {
+		out = append(out, metrics.Metric{Name: "sandwich_tls_certificate_expiry_timestamp_seconds",
+			Help:  "Time at which the certificate of --tls-cert expires, in seconds since 1970.",
+			Value: float64(pair.Expiry().Unix())})
+	}
+	return out
+}
+
+// warnOpen warns of addresses that other machines reach without a key.
+func (d *listeners) warnOpen() {
+	for _, u := range d.sockets.URLs {
+		if len(d.keys) == 0 && !listen.IsLocal(u.Addr) {
+			show.Notice(fmt.Sprintf("warning: other machines can reach %s without an API key; "+
+				"give --api-key-file, or --listen 127.0.0.1:8080", u.Addr))
+		}
+	}
 }
 
 // open serves until ctx ends and the requests in flight are done. The channel then receives the
 // error of the listener.
 func (d *listeners) open(ctx context.Context) <-chan error {
 	go d.reloadAtHangUp()
-	if d.health != nil {
-		var ctx context.Context
-		// The listener lives until close, since /health also reports the shutdown.
-		ctx, d.noHealth = context.WithCancel(context.Background())
-		go func() {
-			if err := d.server.ServeHealth(ctx, d.health); err != nil {
-				show.Notice("--health-listen: " + err.Error())
-			}
-		}()
+	run := func(flag string, serve func() error) {
+		if err := serve(); err != nil {
+			show.Notice(flag + ": " + err.Error())
+		}
+	}
+	// These listeners live until close: /health also reports the shutdown.
+	if list := d.sockets.Health; len(list) > 0 {
+		go run("--health-listen", func() error { return d.server.ServeHealth(d.serves, list...) })
+	}
+	if ln := d.sockets.Profile; ln != nil {
+		go run("--pprof", func() error { return profiling.Serve(d.serves, ln) })
+	}
+	if pair := d.sockets.Pair; pair != nil {
+		go pair.Follow(d.serves)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- d.server.Serve(ctx, d.main) }()
+	go func() { ended <- d.server.Serve(ctx, d.sockets.API...) }()
 	return ended
+}
+
+// loading reports the progress of loading at /health and to systemd. It may be called concurrently.
+func (d *listeners) loading(stage string, share float64) {
+	d.server.Progress(stage, share)
+	d.stages.report(stage, func() { d.notify.Starting("loading: "+stage, startTime) })
+}
+
+// startTime is the time that systemd grants from each report of loading on.
+const startTime = 5 * time.Minute
+
+// ready reports to systemd that the server is ready, and shows the watchdog that the engine works.
+func (d *listeners) ready(name string, progress func() (uint64, bool)) {
+	bound, _ := describeURL(d.sockets.URLs[0])
+	d.serving = "serving " + name + " on " + bound
+	d.isReady.Store(true)
+	d.notify.Ready(d.serving)
+	go d.notify.Watch(d.serves, progress)
 }
 
 // awaitHurry ends the drain delay at the second signal to stop. A signal after the delay ends the
@@ -110,133 +147,30 @@ func (d *listeners) awaitHurry(delay time.Duration) {
 	}
 }
 
-// close stops the reloading of keys and the health listener.
+// close stops the reloading of keys and the listeners that report the shutdown.
 func (d *listeners) close() {
 	signal.Stop(d.hangUps)
 	close(d.hangUps)
 	signal.Stop(d.stops)
 	close(d.stops)
-	d.noHealth()
+	d.end()
 }
 
-// reloaded has the settings that SIGHUP reloads.
-type reloaded struct {
-	file    string // of the settings; "": none
-	keyFile string
-	verbose bool
+// stages limits the reports of loading: one for each stage, and one every reportInterval.
+type stages struct {
+	mu   sync.Mutex
+	last string
+	at   time.Time
 }
 
-// reloadAtHangUp reads the settings and the key file at each SIGHUP. If that fails, nothing
-// changes.
-func (d *listeners) reloadAtHangUp() {
-	for range d.hangUps {
-		text, err := d.reload()
-		if err != nil {
-			text = fmt.Sprintf("%v; nothing is changed", err)
-		}
-		show.Notice("SIGHUP: " + text)
-	}
-}
+const reportInterval = 10 * time.Second
 
-// reload applies the present settings and keys, and returns a description of them.
-func (d *listeners) reload() (string, error) {
-	now, err := d.reread()
-	switch {
-	case err != nil:
-		return "", err
-	case now.keyFile == "" && now.file == "":
-		return "", errors.New("there is no --api-key-file and no --config to reload")
+// report calls tell if the stage is new or the last report is old.
+func (s *stages) report(stage string, tell func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); stage != s.last || now.Sub(s.at) > reportInterval {
+		s.last, s.at = stage, now
+		tell()
 	}
-	if (now.keyFile == "") != (d.keyFile == "") {
-		return "", errors.New("--api-key-file cannot be added or removed without a restart")
-	}
-	keys, err := readKeys(now.keyFile)
-	if err != nil {
-		return "", err
-	}
-	d.level.Set(levelOf(now.verbose))
-	if now.keyFile == "" {
-		return "loaded the settings from " + now.file, nil
-	}
-	d.keyFile = now.keyFile
-	d.server.SetKeys(keys)
-	return fmt.Sprintf("loaded %s from %s", show.Plural(len(keys), "key"), d.keyFile), nil
-}
-
-// announce prints the address of the server and an example request.
-func announce(w io.Writer, addr net.Addr, s *session.Session, keys []string) {
-	bound, example := addr.String(), addr.String()
-	if h, port, err := net.SplitHostPort(example); err == nil && net.ParseIP(h).IsUnspecified() {
-		bound += ", all interfaces of this machine"
-		example = net.JoinHostPort("127.0.0.1", port)
-	}
-	auth := ""
-	if len(keys) > 0 {
-		auth = ` -H "Authorization: Bearer $API_KEY"`
-	}
-	path, body := tryOut(s)
-	fmt.Fprintf(w, "serving %s on http://%s; try:\n", s.Name, bound)
-	fmt.Fprintf(w, "curl http://%s%s%s -H 'Content-Type: application/json' -d '%s'\n", example, path, auth, body)
-}
-
-// tryOut returns an example request that suits the model.
-func tryOut(s *session.Session) (path, body string) {
-	switch {
-	case s.Scores:
-		return "/v1/rerank", `{"query": "Who hunts at night?", "documents": ["The fox.", "The hen."]}`
-	case s.Pooling != model.NoPooling:
-		return "/v1/embeddings", `{"input": ["A story about a fox.", "The rain in Spain."]}`
-	}
-	return "/v1/chat/completions", `{"messages": [{"role": "user", "content": "Tell me a story about a fox."}], ` +
-		`"max_tokens": 80, "temperature": 0.6}`
-}
-
-func isLoopback(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
-}
-
-// listen opens a TCP listener. flag names the flag in errors.
-func listen(flag, addr string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another program; choose another port with %s, such as %s "+
-			"127.0.0.1:8081",
-			addr, flag, flag)
-	}
-	if err != nil {
-		return nil, exit.Usage(fmt.Errorf("%s %s: %w", flag, addr, err))
-	}
-	return ln, nil
-}
-
-// readKeys reads API keys, one per line. The default class of the requests of a key may follow it.
-// Empty lines and lines that start with # are ignored.
-func readKeys(path string) ([]string, error) {
-	if path == "" {
-		return nil, nil
-	}
-	data, err := retention.ReadRegular(path, 1<<20)
-	if err != nil {
-		return nil, fmt.Errorf("--api-key-file: %w", err)
-	}
-	var keys []string
-	n := 0
-	for line := range strings.Lines(string(data)) {
-		n++
-		key := strings.TrimSpace(line)
-		if key == "" || strings.HasPrefix(key, "#") {
-			continue
-		}
-		if !request.CheckKey(key) {
-			return nil, fmt.Errorf("--api-key-file %s, line %d: only class=proactive or class=NUMBER may follow "+
-				"a key",
-				path, n)
-		}
-		keys = append(keys, key)
-	}
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("--api-key-file %s has no key; write one per line", path)
-	}
-	return keys, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/listen"
 	"sandwich/cmd/sandwich/internal/planpage"
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
@@ -33,8 +33,7 @@ import (
 type serveFlags struct {
 	session     modelflags.Flags
 	sizes       modelflags.Service
-	listen      string
-	health      string // address of the health listener; "": none
+	listen      listen.Flags
 	keys        string
 	clientConns int
 	strict      strictness
@@ -62,7 +61,9 @@ beyond --queue gets status 429 with Retry-After. SIGTERM and Ctrl-C let running 
 
 /health returns 503 with the stage and its progress while the model loads, 200 while requests are accepted, and 503 while
 the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients,
-and /metrics with it. With --drain-delay the server accepts requests for that time after SIGTERM, although /health already
+and /metrics with it. --listen also takes unix:PATH and fd:NAME, a socket of systemd, and may be repeated; --tls-cert and
+--tls-key serve its TCP addresses over TLS. Under systemd (Type=notify) the server reports its state, and its watchdog
+gets signs of life only while the engine works (docs/operations.md). With --drain-delay the server accepts requests for that time after SIGTERM, although /health already
 returns 503, so that a load balancer can direct new ones to another server.
 
 Each request is logged on stderr when it ends, with its id (also sent as X-Request-Id; an id of the client is kept),
@@ -80,6 +81,8 @@ different API keys share no prefix cache.`,
 		Example: `  sandwich serve
   sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
   sandwich serve --listen 0.0.0.0:8080 --api-key-file keys.txt --health-listen 0.0.0.0:8081
+  sandwich serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --api-key-file keys.txt
+  sandwich serve --listen unix:/run/sandwich/api.sock,mode=0660 --listen 127.0.0.1:8080
   sandwich serve --cors http://localhost:3000 --log json 2>requests.log
   sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict
   sandwich serve --model llama.gguf --plan llama.plan --dry-run`,
@@ -108,9 +111,7 @@ different API keys share no prefix cache.`,
 // add adds the flags that serve and run share.
 func (f *serveFlags) add(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
-	fs.StringVar(&f.health, "health-listen", "", "address and port of a second listener that serves only "+
-		"/health and /metrics, without a key")
+	f.listen.Add(fs)
 	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key per line, followed by class=proactive or "+
 		"class=NUMBER if its requests can wait; all endpoints but /health then require a key")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
@@ -172,11 +173,8 @@ func (f *serveFlags) check() error {
 	if err := s.CheckService(); err != nil {
 		return err
 	}
-	if _, _, err := net.SplitHostPort(f.listen); err != nil {
-		return fmt.Errorf("--listen %s is not an address; give address:port, such as 127.0.0.1:8080", f.listen)
-	}
-	if _, _, err := net.SplitHostPort(f.health); err != nil && f.health != "" {
-		return fmt.Errorf("--health-listen %s is not an address; give address:port, such as 127.0.0.1:8081", f.health)
+	if err := f.listen.Check(); err != nil {
+		return err
 	}
 	if err := f.prefixes.Check(); err != nil {
 		return err
@@ -202,7 +200,8 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	if f.strict != strictNo {
 		f.sizes.Displaced = func(err error) { leave(exit.With(exit.Foreign, fmt.Errorf("--strict: %w", err))) }
 	}
-	f.session.Loading = d.server.Progress
+	f.session.Loading = d.loading
+	defer context.AfterFunc(ctx, func() { d.notify.Stopping(f.drainDelay + f.grace + stopTime) })()
 	ended := d.open(ctx)
 	l, err := f.load(ctx, open)
 	if err == nil {
@@ -214,7 +213,8 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 			g.DescribePlan(planpage.Of(l.session, f.sizes.Parallel))
 		}
 		d.server.Ready(g)
-		announce(out, d.main.Addr(), l.session, d.keys)
+		announce(out, d.sockets.URLs, l.session, d.keys)
+		d.ready(l.session.Name, l.engine.Progress)
 	} else {
 		leave(err)
 	}
@@ -234,6 +234,9 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	}
 	return nil
 }
+
+// stopTime is the time to stop after the running requests have ended.
+const stopTime = 10 * time.Second
 
 // infoLabels returns the labels of the metric sandwich_info that do not describe the model.
 func infoLabels(s *session.Session) [][2]string {

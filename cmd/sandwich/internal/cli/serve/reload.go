@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sandwich/cmd/sandwich/internal/show"
+)
+
+// reloaded has the settings that SIGHUP reloads.
+type reloaded struct {
+	file    string // of the settings; "": none
+	keyFile string
+	verbose bool
+}
+
+// reloadAtHangUp reads the settings and the key file at each SIGHUP. If that fails, nothing
+// changes.
+func (d *listeners) reloadAtHangUp() {
+	for range d.hangUps {
+		d.notify.Reloading()
+		text, err := d.reload()
+		if err != nil {
+			text = fmt.Sprintf("%v; nothing is changed", err)
+		}
+		show.Notice("SIGHUP: " + text)
+		if d.isReady.Load() {
+			d.notify.Ready(d.serving)
+		}
+	}
+}
+
+// reload applies the present settings and keys, and returns a description of them.
+func (d *listeners) reload() (string, error) {
+	now, err := d.reread()
+	switch {
+	case err != nil:
+		return "", err
+	case now.keyFile == "" && now.file == "" && d.sockets.Pair == nil:
+		return "", errors.New("there is no --api-key-file and no --config to reload")
+	}
+	if (now.keyFile == "") != (d.keyFile == "") {
+		return "", errors.New("--api-key-file cannot be added or removed without a restart")
+	}
+	keys, err := readKeys(now.keyFile)
+	if err != nil {
+		return "", err
+	}
+	var loaded []string
+	if pair := d.sockets.Pair; pair != nil {
+		if err := pair.Reload(); err != nil {
+			return "", err
+		}
+		loaded = append(loaded, "the certificate")
+	}
+	d.level.Set(levelOf(now.verbose))
+	switch {
+	case now.keyFile != "":
+		d.keyFile = now.keyFile
+		d.server.SetKeys(keys)
+		loaded = append(loaded, fmt.Sprintf("%s from %s", show.Plural(len(keys), "key"), d.keyFile))
+	case now.file != "":
+		loaded = append(loaded, "the settings from "+now.file)
+	}
+	return "loaded " + strings.Join(loaded, " and "), nil
+}
