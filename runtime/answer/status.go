@@ -20,8 +20,14 @@ func (g *Generator) Plan() *status.Plan { return g.plan }
 // Status returns the state of the engine.
 func (g *Generator) Status() status.Live {
 	s := g.engine.Stats()
+	live := liveOf(&s)
+	live.Seconds = time.Since(g.model.Created).Seconds()
+	return live
+}
+
+// liveOf converts the statistics of an engine.
+func liveOf(s *engine.Stats) status.Live {
 	live := status.Live{
-		Seconds:  time.Since(g.model.Created).Seconds(),
 		Active:   pusOf(s.Pool.Active, s.Places.At),
 		Lost:     pusOf(s.Places.Lost, s.Places.At),
 		Quota:    s.Quota,

@@ -36,7 +36,8 @@ func filesOf(t *testing.T, suffix string) []string {
 		}
 		if d.IsDir() && p != module {
 			_, inner := os.Stat(filepath.Join(p, "go.mod"))
-			if inner == nil || strings.HasPrefix(d.Name(), ".") || p == filepath.Join(module, "bin") {
+			foreign := inner == nil || d.Name() == "node_modules"
+			if foreign || strings.HasPrefix(d.Name(), ".") || p == filepath.Join(module, "bin") {
 				return fs.SkipDir
 			}
 		}
