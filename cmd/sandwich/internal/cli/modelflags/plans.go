@@ -32,14 +32,14 @@ type PlanList struct {
 
 // Add adds the flags.
 func (l *PlanList) Add(c *cobra.Command) {
-	l.addAccess(c, "folder of plans, or OCI location of the index that 'plan index' builds, such as "+
+	l.AddAccess(c, "folder of plans, or OCI location of the index that 'plan index' builds, such as "+
 		"registry.example/plans; takes the plan for this host and model, else the default plan")
 	c.Flags().StringVar(&l.cache, "plans-cache", "", "folder that keeps the last plan of --plans for starts without "+
 		"the registry (default: fleet in the data folder)")
 }
 
-// addAccess adds the flags except --plans-cache.
-func (l *PlanList) addAccess(c *cobra.Command, usage string) {
+// AddAccess adds the flags except --plans-cache.
+func (l *PlanList) AddAccess(c *cobra.Command, usage string) {
 	fs := c.Flags()
 	fs.StringVar(&l.Location, "plans", "", usage)
 	flags.Duration(fs, &l.Access.Timeout, "plans-timeout", 20*time.Second, "time limit of each transfer of --plans")
@@ -48,8 +48,8 @@ func (l *PlanList) addAccess(c *cobra.Command, usage string) {
 		"redirect requests to; may be repeated")
 }
 
-// finder returns the finder of the list.
-func (l *PlanList) finder() (*planstore.Finder, error) {
+// Finder returns the finder of the list.
+func (l *PlanList) Finder() (*planstore.Finder, error) {
 	store, err := planstore.Open(l.Location, l.Access)
 	if err != nil {
 		return nil, exit.Usage(err)
@@ -89,7 +89,7 @@ func (l *PlanList) find() func(*profiles.Profile, *plans.ModelShape) (string, *b
 }
 
 func (l *PlanList) search(host *profiles.Profile, shape *plans.ModelShape) error {
-	finder, err := l.finder()
+	finder, err := l.Finder()
 	if err != nil {
 		return err
 	}
