@@ -21,6 +21,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/isomorph"
 )
 
 // makeVariant writes another plan made from one: variant FROM TO [NAME=VALUE]... with name, cpu
@@ -38,6 +39,8 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 		case "cpu":
 			b.Host.Host.CPUModel = value
 			b.Plan.Fingerprint = b.Host.Fingerprint()
+		case "created":
+			b.Evidence.Created = value
 		case "kernel":
 			b.Host.Host.Kernel = value
 		case "isa": // one feature less, of those that the kernels do not need
@@ -90,8 +93,8 @@ func spareFeature(p *plans.Plan, host *profiles.Profile) string {
 }
 
 // conditions evaluates the conditions of scripts: [several-pus] is true if this process may use
-// more than one PU, [spare-isa] if this CPU has a feature that the default plan of the embedded
-// model does not need.
+// more than one PU, [equal-pus] if PUs 0 and 1 are among them and equivalent, [spare-isa] if this
+// CPU has a feature that the default plan of the embedded model does not need.
 func conditions(name string) (bool, error) {
 	host, err := profiles.Live()
 	if err != nil {
@@ -100,6 +103,10 @@ func conditions(name string) (bool, error) {
 	switch name {
 	case "several-pus":
 		return host.UsablePUs().Count() > 1, nil
+	case "equal-pus":
+		tree, pus := host.Machine.Tree, topotree.NewCPUSet(0, 1)
+		return pus.In(host.Allowed()) && pus.In(host.Machine.Online) && host.QuotaPUs() == 0 &&
+			isomorph.Digest(tree, topotree.NewCPUSet(0)) == isomorph.Digest(tree, topotree.NewCPUSet(1)), nil
 	case "spare-isa":
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)

@@ -26,6 +26,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/synth"
+	"sandwich/topotree"
 )
 
 // programs lists the commands that the test binary runs as under other names.
@@ -70,8 +71,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// makePlan writes an untuned plan for this host as a bundle: mkplan DIR [foreign] [model=FILE], of
-// the embedded model unless there is a file.
+// makePlan writes an untuned plan for this host as a bundle: mkplan DIR [foreign] [model=FILE]
+// [pu=N], of the embedded model unless there is a file, and for a process on one PU if N is given.
 func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	host, err := profiles.Live()
 	ts.Check(err)
@@ -79,6 +80,13 @@ func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	for _, arg := range args[1:] {
 		if path, ok := strings.CutPrefix(arg, "model="); ok {
 			file, options.Attend = ts.MkAbs(path), "f32"
+		} else if pu, ok := strings.CutPrefix(arg, "pu="); ok {
+			n, err := strconv.Atoi(pu)
+			ts.Check(err)
+			d := host.Machine.Describe()
+			d.Allowed = topotree.NewCPUSet(n)
+			host.Machine, err = d.Machine()
+			ts.Check(err)
 		} else {
 			host.Host.CPUModel = "Some Other CPU"
 		}

@@ -8,6 +8,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/cache"
 	"sandwich/cmd/sandwich/internal/cli/completion"
 	"sandwich/cmd/sandwich/internal/cli/config"
+	"sandwich/cmd/sandwich/internal/cli/fleet"
 	"sandwich/cmd/sandwich/internal/cli/healthcheck"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/manual"
@@ -29,6 +30,7 @@ func verbs() []*cobra.Command {
 		healthcheck.NewHealth(),
 		manual.NewMan(),
 		serve.NewEmbed(),
+		fleet.NewFleet(),
 		serve.NewGenerate(),
 		serve.NewRun(),
 		serve.NewServe(),

@@ -26,11 +26,7 @@ func Pack(path string) ([]byte, *Bundle, error) {
 // folder according to the name. It implements `plan pull`. The function accept may be nil; its
 // error rejects the bundle. An invalid bundle fails with ErrDamaged.
 func Unpack(data []byte, accept func(*Bundle) error, to string) error {
-	f, err := readArchive(data)
-	if err != nil {
-		return err
-	}
-	b, err := decode(f.open)
+	f, b, err := parse(data)
 	if err == nil && accept != nil {
 		err = accept(b)
 	}
@@ -41,6 +37,21 @@ func Unpack(data []byte, accept func(*Bundle) error, to string) error {
 		return fmt.Errorf("write plan %s: %w", to, err)
 	}
 	return nil
+}
+
+// Parse returns the bundle of an archive. An invalid one fails with ErrDamaged.
+func Parse(data []byte) (*Bundle, error) {
+	_, b, err := parse(data)
+	return b, err
+}
+
+func parse(data []byte) (files, *Bundle, error) {
+	f, err := readArchive(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := decode(f.open)
+	return f, b, err
 }
 
 // Copy checks the bundle at from and writes it with its signatures to the path to, packed or as a

@@ -33,6 +33,11 @@ type Options struct {
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
 
+	// Find returns the plan of a list of plans for a host and a model, and its location for
+	// messages; nil if the list has none, and then the untuned default is used. It replaces Path
+	// and the plans of Folder. The caller may change the bundle. nil: no list.
+	Find func(host *profiles.Profile, shape *plans.ModelShape) (where string, b *bundle.Bundle, err error)
+
 	// AnyPlacement ignores the placement of a plan on devices, since the caller chooses the device.
 	AnyPlacement bool
 	// Devices lists the devices of this host, for plans with a placement. nil: unknown.
@@ -123,11 +128,21 @@ func (o *Options) choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 	if err != nil {
 		return nil, err
 	}
-	if o.Path != "" {
+	switch {
+	case o.Path != "":
 		return o.named(host, shape, fallback)
-	}
-	if c := o.stored(host, shape, fallback); c != nil {
-		return c, nil
+	case o.Find != nil:
+		where, b, err := o.Find(host, &shape)
+		if err != nil {
+			return nil, err
+		}
+		if b != nil {
+			return o.given(where, b, host, shape, fallback)
+		}
+	default:
+		if c := o.stored(host, shape, fallback); c != nil {
+			return c, nil
+		}
 	}
 	plan, paths, err := o.Untuned(host, shape)
 	if err != nil {
@@ -285,15 +300,29 @@ func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback
 	if err != nil {
 		return nil, &BundleError{err}
 	}
-	c := o.fromBundle(o.Path, b, host, &shape)
+	return o.given(o.Path, b, host, shape, fallback)
+}
+
+// given checks a bundle that the user named, or that a list named by the user contains.
+func (o *Options) given(path string, b *bundle.Bundle, host *profiles.Profile, shape plans.ModelShape,
+	fallback *plans.Plan) (*Choice, error) {
+	c := o.fromBundle(path, b, host, &shape)
 	if c.Verdict.Judgement == check.Invalid {
 		return nil, &BundleError{c.Verdict.Err}
 	}
 	c.Plan = c.Plan.FitClasses(host.Features(), host.Machine)
 	if err := o.adapt(c.Plan, fallback); err != nil {
-		return nil, fmt.Errorf("%w: leave the flag out, or --plan", err)
+		return nil, fmt.Errorf("%w: leave the flag out, or %s", err, o.planFlag())
 	}
 	return c, nil
+}
+
+// planFlag returns the flag that named the plan.
+func (o *Options) planFlag() string {
+	if o.Path != "" {
+		return "--plan"
+	}
+	return "--plans"
 }
 
 // stored returns the newest usable plan of the data folder, or the default plan if there is none.

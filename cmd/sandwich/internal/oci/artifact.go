@@ -39,6 +39,30 @@ func refused(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, a...))
 }
 
+// ErrMissing is wrapped by errors about a location without the tag or digest.
+var ErrMissing = errors.New("not found")
+
+// missingError is an ErrMissing, and also the error is, if that is not nil.
+type missingError struct {
+	text string
+	is   error
+}
+
+func (e *missingError) Error() string { return e.text }
+
+func (e *missingError) Is(target error) bool {
+	return target == ErrMissing || e.is != nil && target == e.is
+}
+
+// otherKindError reports an artifact of another kind. It is an ErrRefused.
+type otherKindError struct{ is, want string }
+
+func (e *otherKindError) Error() string {
+	return fmt.Sprintf("%s: it is of the type %.80q, not %s", ErrRefused, e.is, e.want)
+}
+
+func (e *otherKindError) Unwrap() error { return ErrRefused }
+
 // emptyConfig is the configuration of an artifact without one.
 var emptyConfig = []byte("{}")
 
@@ -71,6 +95,8 @@ func newManifest(kind Kind, config v1.Descriptor, layers []v1.Descriptor, labels
 // Manifest is the manifest of an artifact that is pulled.
 type Manifest struct {
 	Labels map[string]string
+	digest digest.Digest
+	size   int64
 	config v1.Descriptor
 	layers []v1.Descriptor
 	get    func(d v1.Descriptor, limit int64) ([]byte, error)
@@ -99,7 +125,7 @@ func parseManifest(data []byte, kind Kind) (*Manifest, error) {
 		return nil, refused("its manifest is not valid JSON")
 	}
 	if m.MediaType != v1.MediaTypeImageManifest || m.ArtifactType != kind.artifact {
-		return nil, refused("it is of the type %.80q, not %s", kindOf(&m), kind.artifact)
+		return nil, &otherKindError{kindOf(&m), kind.artifact}
 	}
 	for _, l := range m.Layers {
 		if l.MediaType != kind.layer {

@@ -186,10 +186,29 @@ func (x *index) find(tag string, want digest.Digest) (v1.Descriptor, error) {
 			return d, checkDescriptor(d, maxManifest)
 		}
 	}
+	text := fmt.Sprintf("the layout has no tag %.80q", tag)
 	if want != "" {
-		return v1.Descriptor{}, refused("the layout has no such digest")
+		text = "the layout has no such digest"
 	}
-	return v1.Descriptor{}, refused("the layout has no tag %.80q", tag)
+	return v1.Descriptor{}, &missingError{fmt.Sprintf("%s: %s", ErrRefused, text), ErrRefused}
+}
+
+// tags returns the tags of the index.
+func (l layout) tags(context.Context) (out []string, err error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	x, err := l.index()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range x.manifests {
+		var d v1.Descriptor
+		if json.Unmarshal(m, &d) == nil && d.Annotations[v1.AnnotationRefName] != "" {
+			out = append(out, d.Annotations[v1.AnnotationRefName])
+		}
+	}
+	return out, nil
 }
 
 func (l layout) manifest(ctx context.Context, tag string, want digest.Digest) ([]byte, error) {

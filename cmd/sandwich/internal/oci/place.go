@@ -19,6 +19,7 @@ type Place struct {
 	store   store
 	name    string // without tag and digest
 	tag     string
+	tagged  bool          // the location names a tag or a digest
 	digest  digest.Digest // "": that of the tag
 	timeout time.Duration
 }
@@ -33,6 +34,8 @@ type store interface {
 	manifest(ctx context.Context, tag string, d digest.Digest) ([]byte, error)
 	// get returns a blob of at most limit bytes, checked against its digest.
 	get(ctx context.Context, d v1.Descriptor, limit int64) ([]byte, error)
+	// tags returns all tags.
+	tags(ctx context.Context) ([]string, error)
 }
 
 // Options configures the access to a location.
@@ -61,7 +64,8 @@ func ParsePlace(text string, o Options) (*Place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%.80q is not a location of a plan; give oci:FOLDER:TAG or HOST/NAME:TAG", text)
 	}
-	p := &Place{name: ref.Registry + "/" + ref.Repository, tag: ref.Reference, timeout: o.Timeout}
+	p := &Place{name: ref.Registry + "/" + ref.Repository, tag: ref.Reference, tagged: ref.Reference != "",
+		timeout: o.Timeout}
 	if d, err := ref.Digest(); err == nil {
 		p.tag, p.digest = "", d
 	} else if p.tag == "" {
@@ -72,8 +76,8 @@ func ParsePlace(text string, o Options) (*Place, error) {
 }
 
 func parseLayout(text string, o Options) (*Place, error) {
-	p := &Place{tag: defaultTag, timeout: o.Timeout}
 	dir, sum, pinned := strings.Cut(text, "@")
+	p := &Place{tag: defaultTag, tagged: pinned, timeout: o.Timeout}
 	if pinned {
 		p.tag, p.digest = "", digest.Digest(sum)
 		if p.digest.Validate() != nil || p.digest.Algorithm() != digest.SHA256 {
@@ -82,7 +86,7 @@ func parseLayout(text string, o Options) (*Place, error) {
 	}
 	if i := strings.LastIndexByte(dir, ':'); i >= 0 && !strings.Contains(dir[i:], "/") {
 		if !pinned {
-			p.tag = dir[i+1:]
+			p.tag, p.tagged = dir[i+1:], true
 		}
 		dir = dir[:i]
 	}
@@ -92,6 +96,34 @@ func parseLayout(text string, o Options) (*Place, error) {
 	}
 	p.name, p.store = layoutPrefix+dir, layout(dir)
 	return p, nil
+}
+
+// WithTag returns the location of another tag of the same layout or repository.
+func (p *Place) WithTag(tag string) *Place {
+	q := *p
+	q.tag, q.digest, q.tagged = tag, "", true
+	return &q
+}
+
+// withDigest returns the location of a digest of the same layout or repository.
+func (p *Place) withDigest(d digest.Digest) *Place {
+	q := *p
+	q.tag, q.digest, q.tagged = "", d, true
+	return &q
+}
+
+// Tagged reports whether the location names a tag or a digest.
+func (p *Place) Tagged() bool { return p.tagged }
+
+// Name returns the location without tag and digest.
+func (p *Place) Name() string { return p.name }
+
+// String returns the location with its tag or digest.
+func (p *Place) String() string {
+	if p.tag == "" {
+		return p.name + "@" + p.digest.String()
+	}
+	return p.name + ":" + p.tag
 }
 
 // Base returns the last part of the name, for use as a file name.
@@ -162,14 +194,24 @@ func (p *Place) push(ctx context.Context, kind Kind, config blob, layers []Layer
 // Pull returns the packed plan at the location, and the location with the digest of its manifest.
 // Only digests are checked; the plan may still be invalid.
 func (p *Place) Pull(ctx context.Context) (packed []byte, pinned string, err error) {
-	pinned, err = p.PullLayers(ctx, planKind, func(m *Manifest) error {
+	var entry Listed
+	err = p.pullPlan(ctx, &packed, &entry)
+	if err != nil {
+		return nil, "", err
+	}
+	return packed, p.name + "@" + entry.Digest, nil
+}
+
+func (p *Place) pullPlan(ctx context.Context, packed *[]byte, entry *Listed) error {
+	_, err := p.PullLayers(ctx, planKind, func(m *Manifest) (err error) {
 		if len(m.layers) != 1 {
 			return refused("it has %d layers; a plan has one, of the type %s", len(m.layers), planKind.layer)
 		}
-		packed, err = m.Layer(0, bundle.MaxArchive)
+		*entry = Listed{Digest: m.digest.String(), Size: m.size, Labels: m.Labels}
+		*packed, err = m.Layer(0, bundle.MaxArchive)
 		return err
 	})
-	return packed, pinned, err
+	return err
 }
 
 // PullLayers calls fn with the manifest of a kind at the location, and returns the location with
@@ -183,15 +225,12 @@ func (p *Place) PullLayers(ctx context.Context, kind Kind, fn func(m *Manifest) 
 		m, err = parseManifest(data, kind)
 	}
 	if err == nil {
+		m.digest, m.size = digest.FromBytes(data), int64(len(data))
 		m.get = func(d v1.Descriptor, limit int64) ([]byte, error) { return p.store.get(ctx, d, limit) }
 		err = fn(m)
 	}
 	if err != nil {
-		at := ":" + p.tag
-		if p.tag == "" {
-			at = "@" + p.digest.String()
-		}
-		return "", fmt.Errorf("pull from %s%s: %w", p.name, at, err)
+		return "", fmt.Errorf("pull from %s: %w", p, err)
 	}
 	return p.name + "@" + digest.FromBytes(data).String(), nil
 }

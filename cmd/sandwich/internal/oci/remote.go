@@ -111,6 +111,19 @@ func (s *remoteStore) manifest(ctx context.Context, tag string, want digest.Dige
 	return s.read(ctx, body, d, maxManifest)
 }
 
+func (s *remoteStore) tags(ctx context.Context) (all []string, err error) {
+	err = s.repo.Tags(ctx, "", func(page []string) error {
+		if all = append(all, page...); len(all) > MaxPlans {
+			return refused("the repository has more than %d tags; use a repository for plans alone", MaxPlans)
+		}
+		return nil
+	})
+	if errors.Is(err, ErrRefused) {
+		return nil, err
+	}
+	return all, s.explain(ctx, err)
+}
+
 func (s *remoteStore) get(ctx context.Context, d v1.Descriptor, limit int64) ([]byte, error) {
 	body, err := s.repo.Blobs().Fetch(ctx, d)
 	if err != nil {
@@ -152,7 +165,7 @@ func (s *remoteStore) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errdef.ErrNotFound):
-		return fmt.Errorf("the registry %s has no such repository or tag; check the name", host)
+		return &missingError{text: fmt.Sprintf("the registry %s has no such repository or tag; check the name", host)}
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return fmt.Errorf("the registry %s requires credentials; %s", host, login(host))
 	case errors.As(err, &answer):

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/describe"
+	"sandwich/cmd/sandwich/internal/nodelabel"
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
@@ -37,6 +39,9 @@ the interference of two busy PUs, the bandwidth between nodes, and the saturatio
 matrices as a heat map, in the terminal or as SVG: ` + strings.Join(profiles.MatrixNames(), ", ") + `.
 Ctrl-C stops the measurement and prints the results so far. Only PUs that this process may use are measured.
 
+--format label prints what a node can say of itself, so that jobs select the kind of host that a plan was made for: labels
+of Kubernetes and features of Slurm, or one of them with label=kubernetes and label=slurm.
+
 The default is this machine; --root, --hwloc, --synthetic, --profile and --machine select another one.`,
 		Example: `  sandwich probe
   sandwich probe -o host.yaml
@@ -44,6 +49,7 @@ The default is this machine; --root, --hwloc, --synthetic, --profile and --machi
   sandwich probe --synthetic "pack:2 numa:2 l3:4 core:4 pu:2"
   sandwich probe --hwloc server.xml --format svg > server.svg
   sandwich probe --measure full -o host.yaml
+  kubectl label node "$NODE" $(sandwich probe --format label=kubernetes)
   sandwich probe --profile host.yaml --matrix pu-latency --format svg > latency.svg`,
 		Args: flags.ExactArgs(0, ""),
 	}
@@ -51,7 +57,7 @@ The default is this machine; --root, --hwloc, --synthetic, --profile and --machi
 	measure.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
 	c.Flags().StringVar(&matrix, "matrix", "", "print only this measured matrix")
-	format := flags.Format(c, "tree", "table", "json", "yaml", "svg")
+	format := flags.Format(c, "tree", "table", "json", "yaml", "svg", "label", "label=kubernetes", "label=slurm")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		p, err := source.Read()
 		if err != nil {
@@ -118,8 +124,33 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 		return draw.SVG(w, p.Machine.Tree, draw.Options{Title: p.Host.CPUModel, Domains: p.HiddenSets()})
 	case "table":
 		return describe.Tables(w, p)
+	case "label":
+		return printLabels(w, p)
+	case "label=kubernetes":
+		return printLines(w, nodelabel.Kubernetes(p))
+	case "label=slurm":
+		return printLines(w, []string{strings.Join(nodelabel.Slurm(p), ",")})
 	}
 	return describe.Print(w, p)
+}
+
+// printLabels prints the labels of a host for people.
+func printLabels(w io.Writer, p *profiles.Profile) error {
+	return printLines(w, slices.Concat([]string{"Kubernetes labels:"}, indented(nodelabel.Kubernetes(p)),
+		[]string{"Slurm features:"}, indented(nodelabel.Slurm(p))))
+}
+
+func indented(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = "  " + line
+	}
+	return out
+}
+
+func printLines(w io.Writer, lines []string) error {
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
 }
 
 // probeReport is the JSON output of probe: the report of the machine and the figures of the

@@ -29,6 +29,7 @@ func (f *Flags) asked() *selection.Options {
 	o.Devices = func() []devrates.Device { return machine.ListDevices(context.Background()) }
 	o.Build = build.ID()
 	o.Folder, _ = datafolder.Path() // empty on error: plans are neither looked up nor stored
+	o.Find = f.Plans.find()
 	if !f.FirstPUs {
 		o.Occupancy = puMonitor()
 	}

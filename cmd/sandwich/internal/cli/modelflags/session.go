@@ -40,6 +40,7 @@ type Flags struct {
 	deviceDivide     bool
 	deviceStatic     bool
 	obeysPlacement   bool // the verb runs phases on a device
+	Plans            PlanList
 	Threads, Ranks   int
 	Spin             time.Duration
 	FirstPUs         bool // an untuned plan takes the first PUs, even if other processes use them
@@ -84,6 +85,9 @@ func (f *Flags) AddModel(c *cobra.Command) {
 // Open reads the model and the profile of this machine and chooses the plan, whose name it prints
 // to stderr. The caller closes the session.
 func (f *Flags) Open() (*session.Session, error) {
+	if f.plan != "" && f.Plans.Location != "" {
+		return nil, exit.Usage(errors.New("--plan and --plans exclude each other; give one of them"))
+	}
 	s, err := f.Load()
 	if err != nil {
 		return nil, err

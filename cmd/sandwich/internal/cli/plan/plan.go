@@ -37,7 +37,8 @@ and no weights.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPlanShow(), newPlanExplain(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(),
-		newPlanUnpack(), newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull())
+		newPlanUnpack(), newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull(),
+		newPlanIndex())
 	return c
 }
 

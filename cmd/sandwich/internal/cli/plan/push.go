@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +14,10 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/registry"
 	"sandwich/cmd/sandwich/internal/oci"
 	"sandwich/cmd/sandwich/internal/planreport"
+	"sandwich/cmd/sandwich/internal/planstore"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/bundle"
+	"sandwich/plans/hostkey"
 )
 
 func newPlanPush() *cobra.Command {
@@ -22,8 +28,12 @@ func newPlanPush() *cobra.Command {
 		Long: `Push a plan with its signatures to a registry or an OCI layout, as an artifact with a type of its own, and print the
 location with its digest. Equal plans have equal digests.
 
+Without a tag, the tag is derived from the model, the host and the available CPUs, so that jobs on many hosts push to one
+location without overwriting each other. 'plan index' then lists the plans for 'serve --plans'.
+
 ` + registry.Locations,
-		Example: `  sandwich plan push llama.plan registry.example/plans/llama:1
+		Example: `  sandwich plan push llama.plan registry.example/plans
+  sandwich plan push llama.plan registry.example/plans/llama:1
   sandwich plan push llama.plan oci:releases:llama-1`,
 		Args: flags.ExactArgs(2, "a plan and a location"),
 	}
@@ -37,9 +47,16 @@ location with its digest. Equal plans have equal digests.
 		if err != nil {
 			return exit.Plan(err)
 		}
-		pinned, err := place.Push(c.Context(), packed, planLabels(b))
+		derived := !place.Tagged()
+		if derived {
+			place = place.WithTag(hostkey.OfBundle(b).Tag())
+		}
+		pinned, err := place.Push(c.Context(), packed, planstore.Labels(b))
 		if err != nil {
 			return registry.Error(err)
+		}
+		if derived {
+			show.Notice("pushed as " + place.String())
 		}
 		_, err = fmt.Fprintln(c.OutOrStdout(), pinned)
 		return err
@@ -55,7 +72,8 @@ func newPlanPull() *cobra.Command {
 		Use:   "pull LOCATION",
 		Short: "Pull a plan from a registry or an OCI layout",
 		Long: `Pull a plan with its signatures from a registry or an OCI layout, and print the location with the digest of the plan. A
-plan that is damaged or not signed by --key is refused, and nothing is written.
+plan that is damaged or not signed by --key is refused, and nothing is written. If the location has no tag latest and one
+plan, that plan is pulled.
 
 ` + registry.Locations,
 		Example: `  sandwich plan pull registry.example/plans/llama:1 -o llama.plan
@@ -75,7 +93,7 @@ plan that is damaged or not signed by --key is refused, and nothing is written.
 		if out == "" {
 			out = place.Base() + bundle.Suffix
 		}
-		packed, pinned, err := place.Pull(c.Context())
+		packed, pinned, err := pullOnly(c.Context(), place)
 		if err != nil {
 			return registry.Error(err)
 		}
@@ -88,12 +106,19 @@ plan that is damaged or not signed by --key is refused, and nothing is written.
 	return c
 }
 
-// planLabels returns the labels of a plan in a registry. They do not depend on the date.
-func planLabels(b *bundle.Bundle) map[string]string {
-	return map[string]string{
-		"org.opencontainers.image.title": b.Plan.Name,
-		"dev.sandwich.model":             b.Plan.Model.Name,
-		"dev.sandwich.fingerprint":       b.Plan.Fingerprint,
-		"dev.sandwich.plan":              b.Plan.Digest(),
+// pullOnly pulls the plan of a location. Without a tag it pulls latest, else the only plan.
+func pullOnly(ctx context.Context, place *oci.Place) (packed []byte, pinned string, err error) {
+	packed, pinned, err = place.Pull(ctx)
+	if !errors.Is(err, oci.ErrMissing) || place.Tagged() {
+		return packed, pinned, err
 	}
+	tags, failed := place.Tags(ctx)
+	tags = slices.DeleteFunc(tags, func(tag string) bool { return tag == planstore.IndexTag })
+	switch {
+	case failed != nil || len(tags) == 0:
+		return nil, "", err
+	case len(tags) > 1:
+		return nil, "", fmt.Errorf("%w; it has %d other tags, such as %s; give one", err, len(tags), tags[0])
+	}
+	return place.WithTag(tags[0]).Pull(ctx)
 }

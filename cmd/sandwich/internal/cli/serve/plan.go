@@ -73,8 +73,12 @@ func firstReason(v check.Verdict) string {
 
 // open reads the model, chooses its plan and verifies it. A plan that is slower than it could be
 // serves with a warning, unless --strict rejects it.
-func (f *serveFlags) open(context.Context) (*session.Session, error) {
+func (f *serveFlags) open(ctx context.Context) (*session.Session, error) {
+	f.session.Plans.Accept, f.session.Plans.Context = f.key.Check, ctx
 	s, err := f.session.Open()
+	if err != nil && ctx.Err() != nil {
+		return nil, errUnloaded
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +87,7 @@ func (f *serveFlags) open(context.Context) (*session.Session, error) {
 	case err != nil || f.key.Path == "":
 	case s.Bundle == nil:
 		err = exit.Usage(errors.New("--require-key: there is no signed plan for this host and model; give one " +
-			"with --plan"))
+			"with --plan or --plans"))
 	default:
 		err = f.key.Check(s.Bundle)
 	}

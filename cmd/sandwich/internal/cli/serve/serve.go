@@ -75,6 +75,11 @@ in /metrics).
 A browser that opens the address gets a page: a chat, the PUs that are active in each phase, tokens per second against
 the ceiling, and how the plan was found (docs/operations.md); --no-page turns it off.
 
+With --plans the server takes the plan for its host, its CPUs and its model from a list of plans of many hosts. A plan that
+was made on other CPUs of equal shape is used with its CPUs renumbered. If none fits, a message names what the nearest one
+differs in, and the default plan serves; --strict refuses that. If the registry does not answer, the last plan from
+--plans-cache serves.
+
 Requests from pages of other sites are refused: bodies must be application/json, on a loopback address the Host must be
 localhost or the address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with
 different API keys share no prefix cache.`,
@@ -85,12 +90,14 @@ different API keys share no prefix cache.`,
   sandwich serve --listen unix:/run/sandwich/api.sock,mode=0660 --listen 127.0.0.1:8080
   sandwich serve --cors http://localhost:3000 --log json 2>requests.log
   sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict
+  sandwich serve --model llama.gguf --plans registry.example/plans --strict --require-key release.pub
   sandwich serve --model llama.gguf --plan llama.plan --dry-run`,
 		Args:        flags.ExactArgs(0, ""),
 		Annotations: map[string]string{root.ReloadsOnHangUp: "yes"},
 	}
 	f.session.Add(c)
 	f.session.AddDevice(c)
+	f.session.Plans.Add(c)
 	f.add(c)
 	c.Flags().Var(&f.strict, "strict", "serve only under a tuned plan that plan verify calls OPTIMAL or "+
 		"SUBOPTIMAL; --strict=optimal requires OPTIMAL")

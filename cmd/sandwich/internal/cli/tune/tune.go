@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,7 +53,17 @@ type Flags struct {
 	again   *finals.Rerun // result of --rerun; nil without it
 
 	simulation Simulation
+	fleet      fleetFlags
 }
+
+const examples = `  sandwich tune --model llama.gguf
+  sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
+  sandwich tune --model llama.gguf -o llama.plan --resume
+  sandwich tune --model llama.gguf -o llama.plan --rerun 30
+  sandwich tune --model llama.gguf --rerun 30 --every-set
+  sandwich tune --model llama.gguf --device auto
+  sandwich tune --model llama.gguf --budget 1h --plans registry.example/plans --push --sign release.pem
+  sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`
 
 // NewTune returns the verb tune.
 func NewTune() *cobra.Command {
@@ -77,17 +85,15 @@ journaled next to the plan; --resume continues an interrupted run. The results o
 folder by host and build. Another model with weights of the same shapes reuses them, and only its race runs again.
 --forget removes them.
 
+With --plans, jobs on many hosts tune each kind of host once: a job tunes nothing if the list has a good plan for its host
+and model, and continues an interrupted run without --resume. --push pushes the plan under a tag of its own; 'plan index'
+then lists it for 'serve --plans'.
+
 The best of many noisy measurements is biased upward. --rerun 30 therefore races every arm again with the selected plan,
 in 30 interleaved rounds that none leaves early, and reports which arms differ from it by a rank test with a correction
 over all of them. With --every-set it also races the plan's kernels on every other set of its PUs, including those that
 the ranking excluded.`,
-		Example: `  sandwich tune --model llama.gguf
-  sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
-  sandwich tune --model llama.gguf -o llama.plan --resume
-  sandwich tune --model llama.gguf -o llama.plan --rerun 30
-  sandwich tune --model llama.gguf --rerun 30 --every-set
-  sandwich tune --model llama.gguf --device auto
-  sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
+		Example: examples,
 		Args: flags.ExactArgs(0, ""),
 	}
 	f.Session.AddModel(c)
@@ -119,6 +125,7 @@ the ranking excluded.`,
 	fs.StringVar(&f.allow, "allow", "", "tp: accept several ranks for any gain (default: for 10 %, since they change "+
 		"the rounding of logits)")
 	f.simulation.add(fs)
+	f.fleet.add(c)
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.format, f.Options.Run.Began = *format, time.Now()
@@ -143,22 +150,33 @@ func (f *Flags) run(ctx context.Context, w io.Writer) error {
 	if f.simulation.simulate {
 		return f.runSimulation(ctx, w)
 	}
+	if err := f.fleet.open(); err != nil {
+		return err
+	}
 	subject, err := session.OpenSubject(f.Session.Model, f.typ)
 	if err != nil {
 		return exit.Usage(err)
 	}
 	defer subject.Close()
+	host, err := f.live()
+	if err != nil {
+		return err
+	}
 	named := f.Out != ""
-	if !named {
-		if f.Out, err = PlanPath(subject); err != nil {
-			return err
-		}
+	switch {
+	case named:
+	case f.fleet.finder != nil:
+		f.Out, err = fleetPath(host, subject)
+	default:
+		f.Out, err = PlanPath(subject)
+	}
+	if err != nil {
+		return err
 	}
 	if err := checkPlanPath(f.Out); err != nil {
 		return exit.Usage(err)
 	}
-	host, err := f.live()
-	if err != nil {
+	if done, err := f.done(ctx, w, subject, host); done || err != nil {
 		return err
 	}
 	if err := f.Settle(host, subject, named); err != nil {
@@ -167,11 +185,15 @@ func (f *Flags) run(ctx context.Context, w io.Writer) error {
 	if host, err = f.host(ctx, host); err != nil {
 		return err
 	}
-	b, path, err := f.Tune(ctx, subject, host)
+	b, path, err := f.tuneOrResume(ctx, subject, host)
 	if b == nil {
 		return err
 	}
-	return errors.Join(f.report(ctx, w, b, path), err, f.beaten(path))
+	err = errors.Join(f.report(ctx, w, b, path), err, f.beaten(path))
+	if f.fleet.push {
+		err = errors.Join(err, f.pushPlan(ctx))
+	}
+	return err
 }
 
 func (f *Flags) check() error {
@@ -337,51 +359,4 @@ func modelOrigin(arg string) string {
 		return demo.Name() + " (embedded)"
 	}
 	return filepath.Base(arg)
-}
-
-// PlanPath returns the path of the plan of a model in the data folder. The name contains the
-// model's name and the digest of its shape, so that different files of one name have separate
-// plans.
-func PlanPath(s *session.Subject) (string, error) {
-	dir, err := datafolder.Path()
-	if err != nil {
-		return "", exit.Usage(fmt.Errorf("%w, or give the path of the plan with -o", err))
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("the data folder cannot be created: %w; give the path of the plan with -o, or set "+
-			"XDG_DATA_HOME", err)
-	}
-	name := strings.Map(func(r rune) rune {
-		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '-'
-	}, s.Name)
-	name = strings.TrimLeft(name, ".-")
-	digest := strings.TrimPrefix(s.Shape.Digest(), "sha256:")
-	return filepath.Join(dir, fmt.Sprintf("%.60s-%.8s%s", name, digest, bundle.Suffix)), nil
-}
-
-// checkPlanPath rejects a path that the plan cannot be written to, before the search starts.
-func checkPlanPath(path string) error {
-	parent, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("-o %s: %w", path, err)
-	}
-	if !parent.IsDir() {
-		return fmt.Errorf("-o %s: %s is not a folder; give a path in a folder", path, filepath.Dir(path))
-	}
-	st, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !st.IsDir():
-		return fmt.Errorf("-o %s is a file, but a plan is a folder; give another path", path)
-	}
-	if _, err := os.Stat(filepath.Join(path, "MANIFEST.yaml")); err != nil {
-		return fmt.Errorf("-o %s is a folder without a plan; give another path", path)
-	}
-	return nil
 }
