@@ -17,7 +17,7 @@ func TestEngineExports(t *testing.T) {
 	for target, want := range map[string]map[string][]string{
 		"haproxy": {"haproxy.cfg": {"inter 500ms fall 2 ", "maxconn 72 ", "server replica1 10.0.0.1:8080",
 			"server replica2 10.0.0.2:8081", "--drain-delay 10s --grace 30s", "balance hash var(txn.session)",
-			"hash-balance-factor 125", "option httpchk GET /health", "retry-on conn-failure empty-response 503",
+			"hash-balance-factor 200", "option httpchk GET /health", "retry-on conn-failure empty-response 503",
 			"req.hdr(x-claude-code-session-id)", "http-reuse safe"}},
 		"slurm": {"tune.sbatch": {"#SBATCH --exclusive", "#SBATCH --requeue"},
 			"serve.sbatch": {"#SBATCH --cpus-per-task=4", "#SBATCH --mem=1536M", "#SBATCH --signal=B:TERM@55",

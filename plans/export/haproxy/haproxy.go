@@ -69,7 +69,7 @@ func writeSession(s *sheet.Sheet) {
 		s.Line("    http-request set-var(txn.session) req.body,json_query('$.%s') unless %s", f, unless)
 	}
 	s.Line("    http-request set-var(txn.role) req.body,json_query('$.messages[0].role')")
-	s.Line("    acl instructions var(txn.role) system developer")
+	s.Line("    acl instructions var(txn.role) -m str system developer")
 	for i, condition := range []string{"!instructions", "instructions"} {
 		for _, text := range []string{"content", "content[0].text"} {
 			s.Line("    http-request set-var(txn.session) req.body,json_query('$.messages[%d].%s') if %s !%s", i, text,
@@ -105,8 +105,8 @@ defaults
 `
 
 const backend = `backend replicas
-    # A conversation returns to the replica that has its prefix, unless that has 1.25 times the average load.
+    # A conversation returns to the replica that has its prefix, unless that has twice the average load.
     # Requests without a conversation go round.
     balance hash var(txn.session)
     hash-type consistent sdbm avalanche
-    hash-balance-factor 125`
+    hash-balance-factor 200`

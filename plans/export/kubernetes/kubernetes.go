@@ -31,12 +31,12 @@ func Write(s *sheet.Sheet, c Config) {
 	s.Note("by number. It works on a node that assigns the PUs %s (no other pod uses them); --strict rejects it on",
 		c.PUs)
 	s.Note("other nodes.")
-	s.Note("kubelet: --cpu-manager-policy=static --topology-manager-policy=single-numa-node; with SMT also cpu-manager-policy option")
-	s.Note("full-pcpus-only=true. Equal integer requests and limits make the CPUs exclusive.")
+	s.Note("kubelet: --cpu-manager-policy=static --topology-manager-policy=single-numa-node, and with SMT")
+	s.Note("--cpu-manager-policy-options=full-pcpus-only=true. Equal integer requests and limits make them exclusive.")
 	s.Note("declare the host of each node in /etc/kubernetes/node-feature-discovery/features.d/sandwich:")
 	s.Note("  sandwich.fingerprint=%s", c.Host)
-	s.Note("Plans of other kinds of hosts: apply their exports, too. Each has a Deployment of its own; the Service, the")
-	s.Note("PodDisruptionBudget and the InferencePool are the same. The InferencePool needs its CRD and an endpoint")
+	s.Note("Plans of other kinds of hosts: apply their exports, too. Each has a Deployment of its own; the Service,")
+	s.Note("the PodDisruptionBudget and the InferencePool are the same. The InferencePool needs its CRD and an endpoint")
 	s.Note("picker; leave it out without them.")
 	s.Add(rule(c.Host) + separator)
 	stop := preStop + c.DrainDelay + c.Grace + margin
