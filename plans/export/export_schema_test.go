@@ -12,17 +12,18 @@ import (
 	"sandwich/profiles"
 )
 
-// manifests are the documents of the export to Kubernetes.
+// manifests returns the documents of the export to Kubernetes.
 func manifests(t *testing.T) []string {
 	list := strings.Split(exportTest(t, "kubernetes"), "\n---\n")
-	if len(list) != 2 {
+	if len(list) != 5 {
 		t.Fatalf("%d documents", len(list))
 	}
 	return list
 }
 
-// TestManifestsFitTheSchemas: field by field what Kubernetes and node-feature-discovery publish
-// (testdata/kubernetes.json names the sources), in which a field of another spelling is a mistake.
+// TestManifestsFitTheSchemas checks every field against what Kubernetes, node-feature-discovery and
+// the Gateway API inference extension publish (testdata/kubernetes.json names the sources). Unknown
+// fields are errors.
 func TestManifestsFitTheSchemas(t *testing.T) {
 	root := jsonschema.Read(t, filepath.Join("testdata", "kubernetes.json"))
 	check := func(text string) error {
@@ -38,9 +39,17 @@ func TestManifestsFitTheSchemas(t *testing.T) {
 	}
 	for i, wrong := range []map[string]string{
 		{"matchFeatures:": "matchFeature:", "op: In": "op: Is", "nfd.k8s-sigs.io/v1alpha1": "nfd.k8s-sigs.io/v1"},
-		{"nodeSelector:": "nodeselector:", "replicas: 1": `replicas: "1"`, `cpu: "4"`: "cpu: 4", "Mi}": "MB}",
-			"containerPort: 8081": "containerPort: 80810", "  selector:\n    matchLabels: {app: sandwich}\n": "",
-			"port: health": "port: the-health-of-it-all", "app: sandwich": "app: sand/wich", "claimName": "claim"},
+		{"nodeSelector:": "nodeselector:", "replicas: 2": `replicas: "2"`, `cpu: "4"`: "cpu: 4", "Mi}": "MB}",
+			"containerPort: 8081": "containerPort: 80810", "selector:\n    matchLabels": "selectors:\n    matchLabels",
+			"port: health": "port: the-health-of-it-all", "app: sandwich": "app: sand/wich", "claimName": "claim",
+			"runAsNonRoot: true": "runAsNonRoot: 1", "readOnlyRootFilesystem": "readOnlyRootFileSystem",
+			"terminationGracePeriodSeconds: 55": "terminationGracePeriodSeconds: 55s",
+			"sleep: {seconds: 5}": "sleep: 5",
+			"maxSurge": "surge", `drop: ["ALL"]`: "drop: ALL", "emptyDir: {}": "emptyDir: 1"},
+		{"targetPort: http": "targetPorts: http", "port: 8080": `port: "8080"`, "selector: {": "selectors: {"},
+		{"maxUnavailable: 1": "maxUnavailable: one", "policy/v1": "policy/v1beta1", "matchLabels": "labels"},
+		{"targetPorts:": "targetPort:", "number: 8080": "number: 0", "failureMode: FailOpen": "failureMode: Open",
+			"endpointPickerRef": "extensionRef", "inference.networking.k8s.io/v1": "inference.networking.x-k8s.io/v1"},
 	} {
 		for old, bad := range wrong {
 			text := strings.ReplaceAll(list[i], old, bad)
@@ -54,8 +63,8 @@ func TestManifestsFitTheSchemas(t *testing.T) {
 	}
 }
 
-// TestKubectlReadsTheDeployment: the types of Kubernetes themselves, in kubectl where it is
-// installed, keep every field; one that they do not know would be dropped.
+// TestKubectlReadsTheDeployment checks that kubectl, where it is installed, keeps every field. It
+// drops those that the types of Kubernetes do not have.
 func TestKubectlReadsTheDeployment(t *testing.T) {
 	tool, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -85,7 +94,9 @@ func TestKubectlReadsTheDeployment(t *testing.T) {
 		}
 		return v
 	}
-	if got, want := read(text), asJSON(text); !holds(got, want) {
+	const env = "- {name: XDG_DATA_HOME, value: /data}"
+	changed := strings.Replace(text, env, env+"\n            - {name: A, value: b}", 1)
+	if got, want := read(text), asJSON(changed); !holds(got, want) {
 		t.Errorf("kubectl read %v\nof %v", got, want)
 	}
 	if bad := strings.Replace(text, "failureThreshold", "failurethreshhold", 1); holds(read(bad), asJSON(bad)) {

@@ -7,18 +7,36 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
 	"sandwich/plans/export"
+	"sandwich/plans/export/replica"
 	"sandwich/plans/internal/bundletest"
 )
 
-func exportTest(t *testing.T, target string) string {
+// options are the Options of the tests.
+func options(t *testing.T) export.Options {
 	t.Helper()
-	text, err := export.Text(bundletest.New(t), target, 1<<30)
+	replicas, err := replica.Parse([]string{"10.0.0.1:8080", "10.0.0.2:8081"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	return export.Options{Memory: 1 << 30, Replicas: replicas, Capacity: 72, DrainDelay: 10 * time.Second,
+		Grace: 30 * time.Second}
+}
+
+// exportTest returns the files of a target, one after the other.
+func exportTest(t *testing.T, target string) string {
+	t.Helper()
+	files, err := export.Files(bundletest.New(t), target, options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, f := range files {
+		text += f.Text
 	}
 	return text
 }
@@ -55,16 +73,14 @@ func TestExportsSayWhatIsDocumented(t *testing.T) {
 			t.Errorf("%s does not say what is lost:\n%s", c.target, text)
 		}
 	}
-	if _, err := export.Text(bundletest.New(t), "ollama", 0); err == nil || !strings.Contains(err.Error(), "numactl") {
+	_, err := export.Files(bundletest.New(t), "ollama", options(t))
+	if err == nil || !strings.Contains(err.Error(), "numactl") {
 		t.Errorf("%v", err)
-	}
-	if len(export.Targets()) != 7 {
-		t.Errorf("%v", export.Targets())
 	}
 }
 
-// TestExportedManifests: of guaranteed quality of service, which wants whole CPUs and equal
-// requests and limits, and on the nodes that the rule labels.
+// TestExportedManifests checks that pods have guaranteed quality of service, which takes whole CPUs
+// and equal requests and limits, and run on the nodes that the rule labels.
 func TestExportedManifests(t *testing.T) {
 	dec := yaml.NewDecoder(strings.NewReader(exportTest(t, "kubernetes")))
 	var rule, deployment map[string]any
@@ -96,6 +112,9 @@ func TestExportedManifests(t *testing.T) {
 		t.Errorf("cpu %v", at(r, "limits", "cpu"))
 	}
 	want := at(rule, "spec", "rules", 0, "labels", "sandwich.dev/host")
+	if got := at(spec, "terminationGracePeriodSeconds"); got != 5+10+30+10 {
+		t.Errorf("termination grace period %v", got)
+	}
 	if got := at(spec, "nodeSelector", "sandwich.dev/host"); got != want || len(got.(string)) != 16 {
 		t.Errorf("node label %v, the rule gives %v", got, want)
 	}
@@ -123,18 +142,20 @@ func TestExportedUnitIsValid(t *testing.T) {
 	}
 }
 
-// TestExportNamesCannotEscape: names of a plan end no comment and no quote.
+// TestExportNamesCannotEscape checks that the names of a plan cannot end a comment or a quotation.
 func TestExportNamesCannotEscape(t *testing.T) {
 	b := bundletest.New(t)
 	b.Plan.Name, b.Host.Host.CPUModel = "x'; rm -rf \"$HOME\" `y`", "cpu\nrm -rf /"
 	for _, target := range export.Targets() {
-		text, err := export.Text(b, target, 0)
+		files, err := export.Files(b, target, options(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(text) {
-			if strings.Contains(line, "rm -rf") && !strings.HasPrefix(line, "# ") {
-				t.Errorf("%s: %s", target, line)
+		for _, f := range files {
+			for line := range strings.Lines(f.Text) {
+				if strings.Contains(line, "rm -rf") && !strings.HasPrefix(line, "# ") {
+					t.Errorf("%s: %s", target, line)
+				}
 			}
 		}
 	}

@@ -15,10 +15,11 @@ import (
 	"sandwich/runtime/session"
 )
 
-// Default sizes of serve, which plan verify assumes.
+// Default sizes of serve, which plan verify and plan export assume.
 const (
 	DefaultParallel = 8
 	DefaultContext  = 4096
+	DefaultQueue    = 64
 )
 
 // Row holds the memory that serving needs for one rank. Its JSON form is stable.

@@ -127,7 +127,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.IntVar(&f.sizes.Parallel, "parallel", footprint.DefaultParallel, "maximum number of concurrent requests")
 	fs.IntVar(&f.sizes.Context, "ctx", 0, "maximum number of tokens per request, prompt and answer (default: 4096, or "+
 		"the training context of the model if smaller)")
-	fs.IntVar(&f.sizes.Queue, "queue", 64, "maximum number of waiting requests")
+	fs.IntVar(&f.sizes.Queue, "queue", footprint.DefaultQueue, "maximum number of waiting requests")
 	flags.Bytes(fs, &f.sizes.StateBytes, "state-bytes", "memory for checkpoints of recurrent states, from which "+
 		"requests with equal beginnings resume, such as 2GiB; 0 disables them (default: a few checkpoints)")
 	f.sizes.AddService(fs)

@@ -1,0 +1,3 @@
+module sandwich/cmd/sandwich/enginetest
+
+go 1.26.0

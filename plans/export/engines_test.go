@@ -1,0 +1,135 @@
+package export_test
+
+import (
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"sandwich/plans/evidence"
+	"sandwich/plans/export"
+	"sandwich/plans/internal/bundletest"
+)
+
+// TestEngineExports checks that the files of the targets that scale out have the figures of the
+// plan, which uses the PUs 0-3, and of the options.
+func TestEngineExports(t *testing.T) {
+	for target, want := range map[string]map[string][]string{
+		"haproxy": {"haproxy.cfg": {"inter 500ms fall 2 ", "maxconn 72 ", "server replica1 10.0.0.1:8080",
+			"server replica2 10.0.0.2:8081", "--drain-delay 10s --grace 30s", "balance hash var(txn.session)",
+			"hash-balance-factor 200", "option httpchk GET /health", "retry-on conn-failure empty-response 503",
+			"req.hdr(x-claude-code-session-id)", "http-reuse safe"}},
+		"slurm": {"tune.sbatch": {"#SBATCH --exclusive", "#SBATCH --requeue"},
+			"serve.sbatch": {"#SBATCH --cpus-per-task=4", "#SBATCH --mem=1536M", "#SBATCH --signal=B:TERM@55",
+				"drain_delay=10s grace=30s"},
+			"endpoints.sh": {"scancel --batch --signal=TERM"}},
+		"kubernetes": {"sandwich.yaml": {`"--drain-delay", "10s", "--grace", "30s"`, "memory: 1536Mi"}},
+		"llm-d": {"epp.yaml": {"peakPrefillThroughput: 1"}, "endpoints.yaml": {`address: "10.0.0.2"`, `port: "8081"`},
+			"envoy.yaml": {"x-gateway-destination-endpoint"}},
+	} {
+		files, err := export.Files(bundletest.New(t), target, options(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			words, known := want[f.Name]
+			delete(want, f.Name)
+			if !known || strings.Contains(f.Text, "%!") {
+				t.Errorf("%s has a file %s:\n%s", target, f.Name, f.Text)
+			}
+			for _, w := range words {
+				if !strings.Contains(f.Text, w) {
+					t.Errorf("%s, %s: no %q in\n%s", target, f.Name, w, f.Text)
+				}
+			}
+		}
+		if len(want) != 0 {
+			t.Errorf("%s lacks files: %v", target, want)
+		}
+	}
+}
+
+// TestExportsNeedReplicas checks that load balancers are not configured without servers, and llm-d
+// not with names.
+func TestExportsNeedReplicas(t *testing.T) {
+	for _, target := range []string{"haproxy", "llm-d"} {
+		o := options(t)
+		o.Replicas = nil
+		if _, err := export.Files(bundletest.New(t), target, o); err == nil ||
+			!strings.Contains(err.Error(), "--replicas 10.0.0.1:8080") {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+	o := options(t)
+	o.Replicas[1].Host = "node-2"
+	if _, err := export.Files(bundletest.New(t), "llm-d", o); err == nil ||
+		!strings.Contains(err.Error(), "replace node-2:8081") {
+		t.Errorf("a name: %v", err)
+	}
+}
+
+// TestPrefillRate checks that the endpoint picker gets the largest median of the plan's arm.
+func TestPrefillRate(t *testing.T) {
+	b := bundletest.New(t)
+	b.Evidence.Finalists = []evidence.Arm{
+		{Name: "prefill, default", Test: "pp512", Samples: []float64{900}},
+		{Name: "prefill, winner: PUs 0-3", Test: "pp128", Samples: []float64{100, 300, 310}},
+		{Name: "prefill, winner: PUs 0-3", Test: "pp512", Samples: []float64{420.6, 400, 700}},
+		{Name: "decode, winner: PUs 0-3", Test: "tg64", Samples: []float64{1000}},
+	}
+	files, err := export.Files(b, "llm-d", options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := files[0].Text; !strings.Contains(text, "peakPrefillThroughput: 421\n") ||
+		!strings.Contains(text, "measured by tune") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestLLMDFiles checks that every plugin that the picker's configuration refers to is defined, and
+// that the lists of endpoints and of Envoy's clusters are complete.
+func TestLLMDFiles(t *testing.T) {
+	files, err := export.Files(bundletest.New(t), "llm-d", options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var epp struct {
+		Plugins []struct {
+			Type, Name string
+		}
+		SchedulingProfiles []struct {
+			Plugins []struct {
+				Ref string `yaml:"pluginRef"`
+			}
+		} `yaml:"schedulingProfiles"`
+	}
+	var list struct {
+		Endpoints []struct {
+			Name, Address, Port string
+			Labels              map[string]string
+		}
+	}
+	var envoy map[string]any
+	for i, v := range []any{&epp, &list, &envoy} {
+		if err := yaml.Unmarshal([]byte(files[i].Text), v); err != nil {
+			t.Fatalf("%s: %v", files[i].Name, err)
+		}
+	}
+	defined := map[string]bool{}
+	for _, p := range epp.Plugins {
+		defined[p.Name], defined[p.Type] = true, true
+	}
+	for _, p := range epp.SchedulingProfiles[0].Plugins {
+		if !defined[p.Ref] || p.Ref == "" {
+			t.Errorf("the profile uses %q, which is not defined", p.Ref)
+		}
+	}
+	if len(list.Endpoints) != 2 || list.Endpoints[1].Address != "10.0.0.2" || list.Endpoints[1].Port != "8081" ||
+		list.Endpoints[0].Name == list.Endpoints[1].Name {
+		t.Errorf("endpoints %+v", list)
+	}
+	if _, ok := envoy["static_resources"].(map[string]any); !ok {
+		t.Errorf("envoy.yaml %v", envoy)
+	}
+}

@@ -1,0 +1,199 @@
+// Package slurm writes scripts for Slurm 22.05 and later.
+package slurm
+
+import (
+	"time"
+
+	"sandwich/plans/export/sheet"
+)
+
+// Config describes the jobs that tune and serve.
+type Config struct {
+	CPUs              int // of a job that serves
+	MemoryMiB         int64
+	DrainDelay, Grace time.Duration // --drain-delay and --grace
+}
+
+// killWait is the time that a job takes to end after its servers, at most.
+const killWait = 15 * time.Second
+
+// Tune adds the batch script of an array that tunes each model on one kind of host.
+func Tune(s *sheet.Sheet) { s.Add(tune) }
+
+// Serve adds the batch script of an array of servers.
+func Serve(s *sheet.Sheet, c Config) {
+	stop := c.DrainDelay + c.Grace + killWait
+	s.Line(serveHead, c.CPUs, c.MemoryMiB, int64(stop/time.Second))
+	s.Add("drain_delay=" + c.DrainDelay.String() + " grace=" + c.Grace.String() + "\n")
+	s.Add(serve)
+}
+
+// Endpoints adds the script that writes endpoints.yaml.
+func Endpoints(s *sheet.Sheet) { s.Add(endpoints) }
+
+const tune = `#!/bin/bash
+# Tunes each model on one node of a kind, as an array over the models. Submit it once for each kind of host:
+#   sbatch --constraint=FEATURE --array=0-2 tune.sbatch /models/a.gguf /models/b.gguf /models/c.gguf
+# FEATURE names the kind, such as a feature of the nodes in slurm.conf. A task whose plan exists ends at once. A killed or
+# preempted task continues with the measurements that it has when it is submitted again or requeued.
+#SBATCH --job-name=sandwich-tune
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --exclusive
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=tune-%A_%a.log
+set -euo pipefail
+: "${SANDWICH:=sandwich}" "${PLANS:=$PWD/plans}" "${BUDGET:=20m}"
+models=("$@")
+model=${models[${SLURM_ARRAY_TASK_ID:-0}]:?the array has more tasks than models}
+# The value of --constraint.
+kind=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Features=\([^ ]*\).*/\1/p' | head -1)
+kind=${kind//[!A-Za-z0-9._-]/_}
+name=$(basename "$model" .gguf)
+plan=$PLANS/$kind/$name.sandwich
+mkdir -p "$PLANS/$kind/state"
+# One task at a time tunes a kind and a model, also if the array is submitted twice.
+exec 9>"$PLANS/$kind/state/$name.lock"
+flock 9
+if [ -e "$plan" ]; then
+  echo "$plan exists; nothing to tune"
+  exit 0
+fi
+# The profile of the host and the finished measurements are kept here for a task that continues.
+export XDG_DATA_HOME=$PLANS/$kind/state
+unfinished=$PLANS/$kind/state/$name.sandwich
+"$SANDWICH" tune --model "$model" --budget "$BUDGET" -o "$unfinished" ${TUNE_FLAGS:-}
+mv -T "$unfinished" "$plan"
+echo "tuned $plan"
+`
+
+const serveHead = `#!/bin/bash
+# Serves a model by an array of replicas and keeps them in endpoints.yaml:
+#   sbatch --constraint=FEATURE --array=0-3 serve.sbatch /models/a.gguf [more flags of serve]
+# Stop them by ./endpoints.sh cancel JOB, which removes the endpoints before it signals the servers.
+#SBATCH --job-name=sandwich-serve
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=%d
+#SBATCH --mem=%dM
+#SBATCH --hint=nomultithread
+#SBATCH --no-requeue
+#SBATCH --open-mode=append
+#SBATCH --output=serve-%%A_%%a.log
+# At the time limit, the script gets SIGTERM early enough to drain.
+#SBATCH --signal=B:TERM@%d
+set -euo pipefail
+: "${SANDWICH:=sandwich}" "${PLANS:=$PWD/plans}" "${ENDPOINTS:=$PWD/endpoints.sh}" "${PORT:=8080}"`
+
+const serve = `model=${1:?name a model}
+shift
+# The value of --constraint.
+kind=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Features=\([^ ]*\).*/\1/p' | head -1)
+kind=${kind//[!A-Za-z0-9._-]/_}
+plan=$PLANS/$kind/$(basename "$model" .gguf).sandwich
+task=${SLURM_ARRAY_TASK_ID:-0}
+name=sandwich-${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}-$task
+port=$((PORT + task))
+address=${ADDRESS:-$(getent ahostsv4 "$(hostname)" | awk 'NR == 1 { print $1 }')}
+flags=()
+if [ -e "$plan" ]; then
+  flags=(--strict --plan "$plan")
+else
+  echo "$plan does not exist; serving untuned" >&2
+fi
+mkdir -p "$PLANS/$kind/state"
+export XDG_DATA_HOME=$PLANS/$kind/state
+
+server=
+stop() {
+  trap '' TERM INT
+  "$ENDPOINTS" remove "$name" || true
+  [ -z "$server" ] || kill -TERM "$server" 2>/dev/null || true
+}
+trap stop TERM INT
+"$SANDWICH" serve --model "$model" "${flags[@]}" --listen "$address:$port" --open-metrics --drain-delay "$drain_delay" \
+  --grace "$grace" "$@" &
+server=$!
+# It is an endpoint once its model is loaded.
+while kill -0 "$server" 2>/dev/null; do
+  if curl -sf -o /dev/null "http://$address:$port/health"; then
+    "$ENDPOINTS" add "$name" "$address" "$port" "$kind"
+    break
+  fi
+  sleep 0.5
+done
+# wait returns early at a signal that has a trap; the server may still drain.
+code=0
+wait "$server" || code=$?
+while kill -0 "$server" 2>/dev/null; do
+  code=0
+  wait "$server" || code=$?
+done
+"$ENDPOINTS" remove "$name"
+exit "$code"
+`
+
+const endpoints = `#!/bin/bash
+# Writes endpoints.yaml, the list of endpoints that llm-d's picker watches, next to this script (or to $ENDPOINTS_FILE):
+#   endpoints.sh add NAME ADDRESS PORT [KIND]
+#   endpoints.sh remove NAME
+#   endpoints.sh cancel JOB    removes the endpoints of an array before it signals its servers, which then drain
+#   endpoints.sh prune         removes the endpoints of jobs that have ended without doing so
+set -euo pipefail
+file=${ENDPOINTS_FILE:-$(dirname "$(readlink -f "$0")")/endpoints.yaml}
+parts=$file.d
+mkdir -p "$parts"
+exec 9>"$parts/.lock"
+flock 9
+
+render() {
+  {
+    echo "endpoints:"
+    local part any=
+    for part in "$parts"/*.part; do
+      [ -e "$part" ] || continue
+      any=1
+      cat "$part"
+    done
+    [ -n "$any" ] || echo "  []"
+  } >"$file.new"
+  mv "$file.new" "$file"
+}
+
+valid() {
+  [[ $1 =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] || { echo "endpoints.sh: $1 is not a valid name" >&2; exit 2; }
+}
+
+case "${1:-}" in
+add)
+  valid "$2" && valid "$3" && valid "$4" && valid "${5:-any}"
+  printf '  - name: %s\n    address: "%s"\n    port: "%s"\n    labels: {llm-d.ai/engine-type: sandwich, kind: "%s"}\n' \
+    "$2" "$3" "$4" "${5:-any}" >"$parts/$2.new"
+  mv "$parts/$2.new" "$parts/$2.part"
+  ;;
+remove)
+  valid "$2"
+  rm -f "$parts/$2.part"
+  ;;
+cancel)
+  valid "$2"
+  rm -f "$parts/sandwich-$2-"*.part
+  render
+  scancel --batch --signal=TERM "$2"
+  ;;
+prune)
+  for part in "$parts"/*.part; do
+    [ -e "$part" ] || continue
+    job=${part##*/sandwich-} task=${job#*-}
+    job=${job%%-*} task=${task%.part}
+    squeue -h -j "${job}_$task" -t running 2>/dev/null | grep -q . || rm -f "$part"
+  done
+  ;;
+*)
+  sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+  ;;
+esac
+render
+`
