@@ -1,9 +1,11 @@
 # sandwich: everything a person or CI runs. Needs Go and make, nothing else.
 GO      ?= go
 BIN     := bin/sandwich
-VERSION ?= 0.1.0
+VERSION ?= $(shell sh packaging/version.sh)
 COMMIT  := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X sandwich/cmd/sandwich/internal/build.version=$(VERSION) -X sandwich/cmd/sandwich/internal/build.commit=$(COMMIT)
+MODULE_PATH := $(shell sed -n 's/^module //p' go.mod)
+LDFLAGS := -s -w -X $(MODULE_PATH)/cmd/sandwich/internal/build.version=$(VERSION) \
+  -X $(MODULE_PATH)/cmd/sandwich/internal/build.commit=$(COMMIT)
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 SOAKTIME ?= 10m
@@ -14,6 +16,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: bench results lanes ablation amx-check int8k-check histories losses speculation divisions prefixes
 .PHONY: clients schemas agents agents-drafts agent-sessions pulls gate-proof
 .PHONY: device-check device-check-build
+.PHONY: release release-check test-deb module
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -163,6 +166,26 @@ agents-drafts: build ## the requests of the three agents, answered without and w
 	  --template runtime/server/clients/tools.jinja $(if $(AGENT_TOKENIZER),--tokenizer-of $(AGENT_TOKENIZER)) -o $(AGENT_DRAFTS_MODEL)
 	test -e $(AGENT_DRAFTS_LOGS) || $(MAKE) agents AGENT_MODEL=$(AGENT_DRAFTS_MODEL) AGENT_LOGS=$(AGENT_DRAFTS_LOGS)
 	cd runtime/server/clients && AGENT_MODEL=$(AGENT_DRAFTS_MODEL) AGENT_LOGS=$(AGENT_DRAFTS_LOGS) node drafts.mjs
+
+RELEASE   := cmd/sandwich/internal/release
+EPOCH     ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+RELEASED  ?= bin/release
+release: ## tarballs, Debian packages, images, bills of materials and checksums for amd64 and arm64, in bin/release (docs/contributing/release.md)
+	$(GO) run ./$(RELEASE) -version $(VERSION) -commit $(COMMIT) -epoch $(EPOCH) -o $(RELEASED) $(RELEASE_FLAGS)
+
+release-check: release ## builds the release again from a copy in another folder with an empty build cache, and compares all bytes
+	rm -rf bin/again && mkdir -p bin/again/source && git archive HEAD | tar -x --touch -C bin/again/source
+	cd bin/again/source && GOCACHE=$(CURDIR)/bin/again/cache $(GO) run ./$(RELEASE) -version $(VERSION) -commit $(COMMIT) \
+	  -epoch $(EPOCH) -o $(CURDIR)/bin/again/release $(RELEASE_FLAGS)
+	cmp $(RELEASED)/SHA256SUMS bin/again/release/SHA256SUMS && diff -r $(RELEASED)/image bin/again/release/image
+	chmod -R u+w bin/again && rm -rf bin/again
+
+test-deb: ## installs the package of bin/release in a Debian chroot, serves as its user and purges it; needs root, debootstrap and a mirror
+	sh packaging/test/deb.sh $(abspath $(RELEASED))
+
+module: ## renames the module in this checkout: make module MODULE=host/owner/name
+	@test -n "$(MODULE)" || { echo "name the module: make module MODULE=example.com/owner/sandwich"; exit 1; }
+	$(GO) run ./$(RELEASE)/rename -module $(MODULE)
 
 DEVICE_CHECK := bin/device-check
 DEVICE_PACKAGES := libvulkan1 libegl1 libglvnd0 libopengl0 libgl1 libglx0 libgles2

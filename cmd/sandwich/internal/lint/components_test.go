@@ -29,7 +29,7 @@ const (
 func TestPackageStructure(t *testing.T) {
 	known := readStructure(t)
 	for _, p := range loadModule(t) {
-		name := strings.TrimPrefix(p.PkgPath, "sandwich/")
+		name := strings.TrimPrefix(p.PkgPath, modulePrefix())
 		files, component := len(p.Syntax), largestComponent(p)
 		bound, listed := known[name]
 		delete(known, name)

@@ -168,7 +168,7 @@ func mentioned(pkg string, n ast.Node) (names []string) {
 func (x *exports) use(pkg string, f *ast.File) {
 	imports := map[string]string{}
 	for _, s := range f.Imports {
-		of, ok := strings.CutPrefix(strings.Trim(s.Path.Value, `"`), "sandwich/")
+		of, ok := strings.CutPrefix(strings.Trim(s.Path.Value, `"`), modulePrefix())
 		name := path.Base(of)
 		if s.Name != nil {
 			name = s.Name.Name

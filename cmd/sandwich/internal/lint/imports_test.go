@@ -48,7 +48,7 @@ func checkStale(t *testing.T, allowed, found map[string]map[string]bool) {
 			continue
 		}
 		for imp := range may {
-			if imp != "*" && !found[pkg]["sandwich/"+imp] {
+			if imp != "*" && !found[pkg][modulePrefix()+imp] {
 				t.Errorf("testdata/imports.golden lets %s import %s, which it no longer does", pkg, imp)
 			}
 		}
@@ -57,7 +57,7 @@ func checkStale(t *testing.T, allowed, found map[string]map[string]bool) {
 
 func checkImport(t *testing.T, pkg string, may map[string]bool, imp string) {
 	t.Helper()
-	if own, ok := strings.CutPrefix(imp, "sandwich/"); ok {
+	if own, ok := strings.CutPrefix(imp, modulePrefix()); ok {
 		if !may[own] && !may["*"] {
 			t.Errorf("%s imports %s, which the layout does not allow", pkg, own)
 		}

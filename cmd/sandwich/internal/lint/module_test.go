@@ -13,11 +13,24 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 )
 
 // module is the root of the module, relative to this package.
 const module = "../../../.."
+
+// modulePrefix returns the path of the module with a slash, by which the imports of its packages
+// begin.
+var modulePrefix = sync.OnceValue(func() string {
+	data, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		panic(err)
+	}
+	return modfile.ModulePath(data) + "/"
+})
 
 // moduleFiles returns the Go files of the module, relative to its root, with slashes. Files of
 // nested modules and of hidden folders are left out.
