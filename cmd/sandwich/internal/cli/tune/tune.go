@@ -94,7 +94,7 @@ in 30 interleaved rounds that none leaves early, and reports which arms differ f
 over all of them. With --every-set it also races the plan's kernels on every other set of its PUs, including those that
 the ranking excluded.`,
 		Example: examples,
-		Args: flags.ExactArgs(0, ""),
+		Args:    flags.ExactArgs(0, ""),
 	}
 	f.Session.AddModel(c)
 	f.Session.AddTuneDevice(c)

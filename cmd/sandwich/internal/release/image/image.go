@@ -41,8 +41,8 @@ const (
 	cacheFolder = "var/cache/sandwich"
 )
 
-// Tag returns the tag of a version: tags have no plus sign.
-func Tag(version string) string { return strings.ReplaceAll(version, "+", "-") }
+// tag returns the tag of a version: tags have no plus sign.
+func tag(version string) string { return strings.ReplaceAll(version, "+", "-") }
 
 // WriteLayout writes the images of the programs into an OCI image layout under the tag of their
 // version.
@@ -55,7 +55,7 @@ func WriteLayout(ctx context.Context, dir string, programs []Program) error {
 		}
 		images = append(images, *i)
 	}
-	return oci.WriteImages(ctx, dir, Tag(programs[0].Version), images)
+	return oci.WriteImages(ctx, dir, tag(programs[0].Version), images)
 }
 
 // WriteArchive writes the image of a program as a tar file that `docker load` and `podman load`
@@ -70,7 +70,7 @@ func WriteArchive(ctx context.Context, w io.Writer, p Program) error {
 	if err != nil {
 		return err
 	}
-	if err := oci.WriteImages(ctx, dir, Tag(p.Version), []oci.Image{*i}); err != nil {
+	if err := oci.WriteImages(ctx, dir, tag(p.Version), []oci.Image{*i}); err != nil {
 		return err
 	}
 	var files []archive.File
@@ -90,7 +90,7 @@ func WriteArchive(ctx context.Context, w io.Writer, p Program) error {
 		return err
 	}
 	old, err := json.Marshal([]map[string]any{{"Config": blobName(i.Config), "Layers": []string{blobName(i.Layer)},
-		"RepoTags": []string{"sandwich:" + Tag(p.Version)}}})
+		"RepoTags": []string{"sandwich:" + tag(p.Version)}}})
 	if err != nil {
 		return err
 	}
