@@ -36,7 +36,7 @@ func Write(s *sheet.Sheet, c Config) {
 	s.Note("declare the host of each node in /etc/kubernetes/node-feature-discovery/features.d/sandwich:")
 	s.Note("  sandwich.fingerprint=%s", c.Host)
 	s.Note("Plans of other kinds of hosts: apply their exports, too. Each has a Deployment of its own; the Service,")
-	s.Note("the PodDisruptionBudget and the InferencePool are the same. The InferencePool needs its CRD and "+
+	s.Note("the PodDisruptionBudget and the InferencePool are the same. The InferencePool needs its CRD and " +
 		"an endpoint")
 	s.Note("picker; leave it out without them.")
 	s.Add(rule(c.Host) + separator)
