@@ -147,7 +147,7 @@ func draftOptions(t *testing.T, family string, typ gguf.Type, ranks []int) Optio
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.Chunk, o.Plan = 32, plan
+		plan.Chunk, o.Plan, o.Unpinned = 32, plan, true
 	}
 	o.Queue, o.Parallel, o.IsEnd = 64, 8, func(id int32) bool { return id%97 == 5 }
 	return o

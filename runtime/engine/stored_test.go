@@ -13,12 +13,10 @@ import (
 	"time"
 
 	"sandwich/plans/heuristic"
-	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
-	"sandwich/runtime/model/modelshape"
 	"sandwich/runtime/model/synth"
 	"sandwich/runtime/prefix"
 )
@@ -89,19 +87,20 @@ func flush(t testing.TB, e *Engine) {
 	}
 }
 
-// planned returns options for a file under a plan.
+// planned returns options for a file under a plan. Workers are not pinned where the plan has more
+// threads than this process has PUs.
 func planned(t testing.TB, file *gguf.File, h heuristic.Options) Options {
 	t.Helper()
 	o := optionsFor(t, file)
-	profile, err := profiles.Live()
-	if err != nil {
-		t.Fatal(err)
+	if h.Threads > liveHost(t).UsablePUs().Count() {
+		workers := []int{h.Threads}
+		if h.TP > 1 {
+			workers = slices.Repeat([]int{h.Threads / h.TP}, h.TP)
+		}
+		h.Service, h.Threads, h.TP, o.Unpinned = crews(workers...), 0, 0, true
 	}
-	shape, err := modelshape.Of(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Plan, err = heuristic.Default(profile, shape, h); err != nil {
+	var err error
+	if o.Plan, err = planFor(t, file, h); err != nil {
 		t.Fatal(err)
 	}
 	o.Plan.Chunk, o.Context = 100, 600
