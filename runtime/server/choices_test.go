@@ -73,13 +73,13 @@ func (s *seeded) Generate(ctx context.Context, r api.Request, emit func(api.Toke
 			return api.Result{}, err
 		}
 		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		s.begun = true // emit may start other choices
+		s.mu.Unlock()
 		t := api.Token{Text: word, TokenLogprob: api.TokenLogprob{Piece: word, Logprob: -0.5}}
 		if err := emit(t); err != nil {
 			return api.Result{}, err
 		}
-		s.mu.Lock()
-		s.begun = true
-		s.mu.Unlock()
 	}
 	return api.Result{Finish: api.FinishStop, PromptTokens: 5, CachedTokens: 2, Tokens: 2}, nil
 }

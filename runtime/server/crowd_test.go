@@ -131,8 +131,10 @@ func TestHealthDuringSlowBodies(t *testing.T) {
 // Clients that disconnect during a stream leave no resources behind.
 func TestHealthAfterHangUps(t *testing.T) {
 	f := &fake{words: strings.SplitAfter(strings.Repeat("word ", 100_000), " "), delay: 2 * time.Millisecond}
-	url, health, srv := crowded(t, f, patient)
 	n := crowdSize(t, 300)
+	o := patient
+	o.MaxConns, o.ClientConns = n+100, n+100
+	url, health, srv := crowded(t, f, o)
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {

@@ -69,12 +69,12 @@ func listenLocal(t *testing.T, network, addr string) net.Listener {
 // TestHalfHandshakes checks that 1,000 connections whose TLS handshake does not progress keep no
 // client out, whether they sent nothing, a part of a handshake, or a complete first message.
 func TestHalfHandshakes(t *testing.T) {
-	addr, client := startSecure(t, &fake{}, Options{MaxConns: 128, ClientConns: 128})
+	addr, client := startSecure(t, &fake{}, Options{MaxConns: 64, ClientConns: 64, HeaderTimeout: time.Hour})
 	hello := clientHello(t)
 	var open []net.Conn
 	for i := range 1000 {
 		c := dial(t, "http://"+addr)
-		if open = append(open, c); len(open) > 200 { // the server has displaced the first ones
+		if open = append(open, c); len(open) > 100 { // the server has displaced the first ones
 			open[0].Close()
 			open = open[1:]
 		}
