@@ -17,6 +17,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: clients schemas agents agents-drafts agent-sessions pulls gate-proof
 .PHONY: device-check device-check-build
 .PHONY: release release-check test-deb module
+.PHONY: test-page
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -132,6 +133,14 @@ clients: build ## what SDKs ask, of the embedded model: official and other clien
 	cd runtime/server/clients && npm ci && node --test --test-concurrency=1 openai.test.mjs families.test.mjs ai-sdk.test.mjs \
 	  langchain.test.mjs anthropic.test.mjs ollama.test.mjs embeddings.test.mjs
 	cd runtime/server/clients && $(GO) test -count=1 -v .
+
+PAGE_TESTS := runtime/server/page/browser
+test-page: build ## the page of the server in Chromium: chat, stop, reload, lost server, keys, 320 to 1,600 px, axe, hostile output; needs npm; installs Chromium if apt-get and root are there, else it is skipped (PAGE_PICTURES: folder for screenshots)
+	@command -v chromium >/dev/null || test -n "$(CHROMIUM)" || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -y --no-install-recommends chromium; } || \
+	  echo "skipped: the tests of the page (no Chromium; install one or set CHROMIUM to its path)"
+	cd $(PAGE_TESTS) && npm ci --no-audit --no-fund && node --test --test-concurrency=1 --test-reporter=spec \
+	  chat.test.mjs hostile.test.mjs layout.test.mjs access.test.mjs machine.test.mjs
 
 SCHEMAS ?= 1000
 FIRST ?= 0

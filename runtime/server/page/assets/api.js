@@ -14,8 +14,9 @@ const address = (path) => new URL(path, document.baseURI);
 async function send(path, options) {
   const headers = { ...options.headers };
   if (key()) headers.Authorization = `Bearer ${key()}`;
+  const signal = options.limit ? AbortSignal.timeout(options.limit) : options.signal;
   try {
-    return await fetch(address(path), { ...options, headers, cache: "no-store", credentials: "same-origin" });
+    return await fetch(address(path), { ...options, signal, headers, cache: "no-store", credentials: "same-origin" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "The server does not answer.");
@@ -46,8 +47,10 @@ export async function request(path, options = {}) {
   }
 }
 
+const limit = 20_000; // ms until a GET counts as not answered
+
 // read returns the JSON of a GET.
-export const read = async (path, options) => (await request(path, options)).json();
+export const read = async (path, options) => (await request(path, { limit, ...options })).json();
 
 // post sends JSON.
 export const post = (path, body, signal) =>

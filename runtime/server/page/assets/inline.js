@@ -2,6 +2,7 @@
 // {link, of}. Every step either consumes a character or ends, so that the time is bounded.
 
 const most = 6_000; // longer texts are shown as they are
+const farthest = 2_000; // length of the parts of a link
 const marks = [["**", "strong"], ["__", "strong"], ["~~", "del"], ["*", "em"], ["_", "em"]];
 const word = /[\p{L}\p{N}]/u;
 
@@ -41,12 +42,25 @@ function link(text, i, depth) {
   const image = text[i] === "!" && text[i + 1] === "[";
   if (text[i] !== "[" && !image) return null;
   const from = i + (image ? 2 : 1);
-  const middle = text.indexOf("](", from);
-  const end = middle < 0 ? -1 : text.indexOf(")", middle);
-  if (end < 0 || text.slice(from, middle).includes("\n\n")) return null;
+  const middle = closing(text, from, "[", "]");
+  if (middle < 0 || text[middle + 1] !== "(") return null;
+  const end = closing(text, middle + 2, "(", ")");
+  if (end < 0) return null;
   const target = text.slice(middle + 2, end).trim().replace(/\s+["'(].*$/s, "");
   const label = text.slice(from, middle);
   return { node: { link: target, image, of: inline(label, depth + 1), label }, end: end + 1 };
+}
+
+// closing returns the index of the bracket that closes the one before i; -1 if it is missing or far
+// away.
+function closing(text, i, open, close) {
+  let depth = 1;
+  for (const end = Math.min(text.length, i + farthest); i < end; i++) {
+    if (text[i] === "\\") i++;
+    else if (text[i] === open) depth++;
+    else if (text[i] === close && --depth === 0) return i;
+  }
+  return -1;
 }
 
 // bare parses an address in the text.

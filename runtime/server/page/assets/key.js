@@ -17,6 +17,7 @@ export function askKey(wrong) {
 function open(wrong) {
   const dialog = id("key-dialog");
   const field = id("key");
+  const before = document.activeElement;
   id("key-wrong").textContent = wrong ? "The server refused this key." : "";
   field.value = "";
   dialog.showModal();
@@ -29,6 +30,7 @@ function open(wrong) {
         save("key", given);
       }
       dialog.close();
+      refocus(before);
       done(Boolean(given));
     };
     const use = new AbortController();
@@ -39,5 +41,14 @@ function open(wrong) {
     listen(field, "keydown", (e) => {
       if (e.key === "Enter") end(field.value.trim());
     });
+  });
+}
+
+// refocus gives the focus back. Chromium restores it while the element is still inert, after which
+// typed text does not arrive; so the element loses it first.
+function refocus(element) {
+  requestAnimationFrame(() => {
+    element.blur();
+    element.focus();
   });
 }

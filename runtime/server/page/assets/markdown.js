@@ -22,7 +22,7 @@ export function update(node, text) {
 function draw(block) {
   switch (block.kind) {
     case "heading":
-      return el(`h${Math.min(6, block.level + 2)}`, {}, ...spans(block.text));
+      return el("h3", { class: `level${block.level}` }, ...spans(block.text));
     case "rule":
       return el("hr");
     case "quote":
