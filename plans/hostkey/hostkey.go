@@ -24,7 +24,7 @@ type Key struct {
 	Name     string // of the model, for messages
 	Subtree  string // digest of the part of the tree that the process may use
 	Allowed  string // the PUs of this part, for messages
-	Quota    int    // PUs that the CPU quota allows; 0: no quota
+	Quota    int    // PUs that the CPU quota allows; 0: no quota, or not below the available PUs
 }
 
 // OfHost returns the key of a process on a host, with a model unless the shape is nil.
@@ -34,6 +34,9 @@ func OfHost(p *profiles.Profile, shape *plans.ModelShape) Key {
 		Features: strings.Join(slices.Sorted(slices.Values(p.Host.ISA)), " "),
 		Topology: tree.Digest().String(), PUs: tree.PUs(),
 		Subtree: isomorph.Digest(tree, p.Allowed()).String(), Allowed: p.Allowed().String(), Quota: p.QuotaPUs()}
+	if k.Quota >= p.Allowed().Count() {
+		k.Quota = 0 // it does not limit these PUs
+	}
 	if shape != nil {
 		k.Model, k.Name = shape.Digest(), shape.Name
 	}

@@ -50,6 +50,9 @@ func TestDifferences(t *testing.T) {
 		"order of features": {plantest.Rehost(t, &b.Host, func(d *topotree.Description, id *profiles.Identity) {
 			id.ISA = []string{"avx512_vnni", "avx512", "avx2"}
 		}), &b.Plan.Model, ""},
+		"quota of all CPUs": {plantest.Rehost(t, &b.Host, func(d *topotree.Description, id *profiles.Identity) {
+			d.QuotaCPUs = 2
+		}), &b.Plan.Model, ""},
 		"quota": {plantest.Rehost(t, &b.Host, func(d *topotree.Description, id *profiles.Identity) {
 			d.QuotaCPUs = 1
 		}), &b.Plan.Model, "CPU quota: none in the plan, 1 PU here"},
