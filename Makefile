@@ -18,6 +18,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: device-check device-check-build
 .PHONY: release release-check test-deb module
 .PHONY: test-page
+.PHONY: test-haproxy test-restart test-slurm test-exports
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -207,6 +208,28 @@ device-check-build: build ## everything device-check runs, in one folder; also c
 	for package in runtime/device/hostcall runtime/device/cuda runtime/device/vulkan microkernel/devgen/kernels; do \
 	  $(GO) test -c -trimpath -ldflags '-s -w' -o $(DEVICE_CHECK)/$$(basename $$package).test ./$$package || exit 1; done
 	-cd $(DEVICE_CHECK)/packages && apt-get download $(DEVICE_PACKAGES)
+
+# Programs of the distribution that tests need. Without root or apt-get the tests that lack one are skipped by name.
+install = command -v $(1) >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+  apt-get install -y --no-install-recommends $(2); } || true
+
+ROUNDS_SESSIONS ?= 3
+test-haproxy: build ## four replicas behind HAProxy: sessions by hash and round robin, and rolling restarts without a failed request
+	$(call install,haproxy,haproxy)
+	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 10m ./haproxy -timed -rounds $(ROUNDS_SESSIONS)
+
+# Without the flags of make build, the packages that make test has compiled are linked as they are.
+test-restart: ## a rolling restart of four replicas behind HAProxy while requests run; skipped without haproxy
+	$(GO) build -o bin/restart/sandwich ./cmd/sandwich
+	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -run 'TestRollingRestart$$' ./haproxy \
+	  -binary $(CURDIR)/bin/restart/sandwich
+
+test-slurm: build ## the exported jobs on a Slurm cluster of three nodes on this machine: tuning once for each kind, serving, canceling
+	$(call install,slurmctld,slurm-wlm munge)
+	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 10m ./slurm
+
+test-exports: build ## the exported manifests and configurations, decoded strictly into the types of Kubernetes and llm-d
+	cd cmd/sandwich/exporttest && $(GO) test -count=1 -v .
 
 test-registry: build ## plans and prefixes pushed to a real registry on a loopback address, and models pulled from it
 	cd cmd/sandwich/registrytest && $(GO) test -count=1 -v .

@@ -60,7 +60,7 @@ func startProxy(t *testing.T, name string, all []*replica) *proxy {
 	t.Helper()
 	tool, err := exec.LookPath("haproxy")
 	if err != nil {
-		t.Skip("haproxy is not installed: apt-get install haproxy")
+		t.Fatal(err)
 	}
 	config := exported(t, all)
 	changed := variants[name](config)

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -45,15 +46,18 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// binary returns the path of bin/sandwich.
+var binaryFlag = flag.String("binary", filepath.Join("..", "..", "..", "..", "bin", "sandwich"),
+	"the program to test")
+
+// binary returns the path of the program to test.
 func binary(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "bin", "sandwich"))
+	path, err := filepath.Abs(*binaryFlag)
 	if err == nil {
 		_, err = os.Stat(path)
 	}
 	if err != nil {
-		t.Skipf("bin/sandwich is missing: run make build (%v)", err)
+		t.Fatalf("run make build, or name the program with -binary: %v", err)
 	}
 	return path
 }
@@ -61,6 +65,9 @@ func binary(t *testing.T) string {
 // startReplicas starts servers of the embedded model on 127.0.0.2 and the following addresses.
 func startReplicas(t *testing.T, flags ...string) []*replica {
 	t.Helper()
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		t.Skip("haproxy is not installed: apt-get install haproxy")
+	}
 	env := append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
 	out := make([]*replica, replicas)
 	for i := range out {
