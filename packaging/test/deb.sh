@@ -33,7 +33,7 @@ if [ -z "$chroot" ]; then
 	chroot=$made
 fi
 if [ ! -x "$chroot/bin/sh" ]; then
-	debootstrap --variant=minbase --include=systemd,curl bookworm "$chroot" >"$chroot.log" 2>&1 || {
+	debootstrap --variant=minbase --include=systemd,procps,curl bookworm "$chroot" >"$chroot.log" 2>&1 || {
 		tail -5 "$chroot.log"
 		rm -f "$chroot.log"
 		skip "debootstrap failed: no Debian mirror"
@@ -43,31 +43,31 @@ fi
 mount -t proc proc "$chroot/proc"
 mount -t sysfs -o ro sys "$chroot/sys"
 mount --bind /dev "$chroot/dev"
-in() { chroot "$chroot" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "$@"; }
+inside() { chroot "$chroot" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "$@"; }
 as_user() {
-	in setpriv --reuid sandwich --regid sandwich --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
+	inside setpriv --reuid sandwich --regid sandwich --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
 		env SANDWICH_CONFIG=/etc/sandwich/config.yaml XDG_DATA_HOME=/var/lib XDG_CACHE_HOME=/var/cache "$@"
 }
-files() { in find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /var/log -o -path /var/lib/dpkg -o -path /tmp \
+files() { inside find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /var/log -o -path /var/lib/dpkg -o -path /tmp \
 	-o -path /var/cache/ldconfig \) -prune -o -print | sort; }
 
-in groupdel sandwich 2>/dev/null || true
+inside groupdel sandwich 2>/dev/null || true
 cp "$package" "$chroot/tmp/sandwich.deb"
 before=$(files)
-accounts=$(in cat /etc/passwd /etc/group)
+accounts=$(inside cat /etc/passwd /etc/group)
 
 echo "== install"
-in dpkg -i /tmp/sandwich.deb
-in sandwich version
-in dpkg --verify sandwich
-[ "$(in stat -c %U:%a /etc/sandwich/config.yaml)" = root:644 ] || fail "owner or mode of config.yaml"
-in getent passwd sandwich | grep -q ':/usr/sbin/nologin$' || fail "the account sandwich is missing or has a shell"
-in systemd-analyze verify --man=no /usr/lib/systemd/system/sandwich.service
-in systemd-analyze security --offline=yes --no-pager sandwich.service | tail -1
-in systemctl enable sandwich.service
+inside dpkg -i /tmp/sandwich.deb
+inside sandwich version
+inside dpkg --verify sandwich
+[ "$(inside stat -c %U:%a /etc/sandwich/config.yaml)" = root:644 ] || fail "owner or mode of config.yaml"
+inside getent passwd sandwich | grep -q ':/usr/sbin/nologin$' || fail "the account sandwich is missing or has a shell"
+inside systemd-analyze verify --man=no /usr/lib/systemd/system/sandwich.service
+inside systemd-analyze security --offline=yes --no-pager sandwich.service | tail -1
+inside systemctl enable sandwich.service
 
 echo "== serve as the user of the service"
-in install -d -o sandwich -g sandwich -m 750 /var/lib/sandwich /var/cache/sandwich
+inside install -d -o sandwich -g sandwich -m 750 /var/lib/sandwich /var/cache/sandwich
 port=$((20000 + $$ % 20000))
 echo "listen: 127.0.0.1:$port" >"$chroot/tmp/changed"
 sed -i "s/^listen: .*/listen: 127.0.0.1:$port/" "$chroot/etc/sandwich/config.yaml"
@@ -82,7 +82,7 @@ as_user sandwich health || {
 	cat "$chroot/tmp/serve.log"
 	fail "the server is not healthy"
 }
-in curl -sf "http://127.0.0.1:$port/v1/completions" -H 'Content-Type: application/json' \
+inside curl -sf "http://127.0.0.1:$port/v1/completions" -H 'Content-Type: application/json' \
 	-d '{"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}' | grep -q '"text"' || fail "no completion"
 grep -q "no executable memory" "$chroot/tmp/serve.log" && fail "the kernels were not generated"
 pid=$(pgrep -P $server sandwich || echo $server)
@@ -91,19 +91,19 @@ wait $server || true
 as_user sandwich health --timeout 1s 2>/dev/null && fail "the server still answers"
 
 echo "== upgrade keeps the configuration"
-in dpkg -i /tmp/sandwich.deb
+inside dpkg -i /tmp/sandwich.deb
 grep -q "^listen: 127.0.0.1:$port" "$chroot/etc/sandwich/config.yaml" || fail "the upgrade replaced config.yaml"
 
 echo "== remove keeps configuration and data, purge leaves nothing"
-in dpkg -r sandwich
+inside dpkg -r sandwich
 [ -f "$chroot/etc/sandwich/config.yaml" ] && [ -d "$chroot/var/lib/sandwich" ] || fail "remove deleted configuration or data"
 [ ! -e "$chroot/etc/systemd/system/multi-user.target.wants/sandwich.service" ] || fail "the service is still enabled"
-in dpkg -P sandwich
+inside dpkg -P sandwich
 after=$(files)
 if [ "$before" != "$after" ]; then
 	echo "$before" >"$chroot/tmp/before"
 	echo "$after" | diff "$chroot/tmp/before" - || true
 	fail "purge left files"
 fi
-[ "$accounts" = "$(in cat /etc/passwd /etc/group)" ] || fail "purge left accounts"
+[ "$accounts" = "$(inside cat /etc/passwd /etc/group)" ] || fail "purge left accounts"
 echo "ok: test-deb"
