@@ -145,8 +145,9 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 // after each step. The indices of Forward then count steps. A resumed forward keeps its steps.
 func (r *Runner) Cut(steps []uint16) { r.sets[r.use].Cut(steps) }
 
-// HaltsAfter reports whether a prefill can halt after op i without a cut.
-func (r *Runner) HaltsAfter(i int) bool { return r.phases[0].executor.HaltsAfter(i) }
+// HaltsAfter reports whether a prefill can halt after op i without a cut, which is the same for all
+// teams. It may be called concurrently with everything.
+func (r *Runner) HaltsAfter(i int) bool { return r.phases[0].planned.HaltsAfter(i) }
 
 // Use selects the set of activations of the following forwards: set 0, or any set after Reserve.
 func (r *Runner) Use(set int) { r.use = set }
