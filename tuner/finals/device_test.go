@@ -91,7 +91,7 @@ func TestRaceWithoutDevice(t *testing.T) {
 	s, shape := deviceSubject(t)
 	dev := sim.New(sim.Config{Mode: sim.Timed, Refuse: func(*devgen.Kernel) error { return errors.New("no") }})
 	defer dev.Close()
-	r := run.New(run.Options{Budget: 600 * time.Millisecond, Seed: 1})
+	r := run.New(run.Options{Budget: time.Hour, Seed: 1})
 	l, err := partition.NewLoader(r, s, shape)
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +101,7 @@ func TestRaceWithoutDevice(t *testing.T) {
 	if err := l.Open(t.Context(), home); err != nil {
 		t.Fatal(err)
 	}
+	r.Began, r.Budget = time.Now(), 600*time.Millisecond
 	e := Entry{Partition: home}
 	for _, ph := range phase.All {
 		e.Sets[ph] = []ranking.ActiveSet{{Name: "default", PUs: home.Phase(ph).PUs}}

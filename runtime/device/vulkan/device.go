@@ -40,6 +40,10 @@ var deviceFunctions = []string{"vkGetDeviceQueue", "vkCreateCommandPool", "vkCre
 	"vkBeginCommandBuffer", "vkEndCommandBuffer", "vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch",
 	"vkCmdPipelineBarrier", "vkCmdCopyBuffer", "vkCmdFillBuffer", "vkQueueSubmit", "vkWaitSemaphores"}
 
+// cpuStall is the least stall limit of a driver that computes on the CPU, where other processes may
+// use the same cores.
+const cpuStall = 2 * time.Minute
+
 // open creates the device of a physical device.
 func (in *instance) open(p *physical) (*logicalDevice, error) {
 	if err := p.check(); err != nil {
@@ -48,6 +52,9 @@ func (in *instance) open(p *physical) (*logicalDevice, error) {
 	d := &logicalDevice{instance: in, physical: p}
 	if err := in.With(in.Main, d.create); err != nil {
 		return nil, err
+	}
+	if p.kind == kindCPU {
+		in.Stall = max(in.Stall, cpuStall)
 	}
 	in.Serve(d.await)
 	var err error
