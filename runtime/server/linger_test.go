@@ -23,7 +23,7 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 	open, _ := start(t, &fake{words: []string{"x"}}, Options{})
 	keyed, _ := start(t, &fake{words: []string{"x"}}, Options{APIKeys: []string{"secret"}})
 	loading, _ := start(t, nil, Options{})
-	const size = 48 << 20
+	const size = 24 << 20 // more than a body may have, and than sockets buffer
 	announced := fmt.Sprintf("Content-Length: %d\r\n\r\n", size)
 	chunked := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", size)
 	rest := strings.Repeat(" ", size)
@@ -41,7 +41,6 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 		"loading":            {loading, "/v1/completions", announced, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			conn := dial(t, c.url)
 			conn.SetDeadline(time.Now().Add(never))
 			const head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s"
