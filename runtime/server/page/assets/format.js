@@ -4,7 +4,7 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const one = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export const count = (n) => whole.format(n);
-export const rate = (n) => (n >= 100 || n === 0 ? whole : one).format(n);
+export const rate = (n) => (n >= 99.95 || n === 0 ? whole : one).format(n);
 export const percent = (f) => `${whole.format(100 * f)} %`;
 
 export function signedPercent(f) {

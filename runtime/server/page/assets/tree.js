@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 import { bytes, plural } from "./format.js";
 
 const names = { machine: "machine", package: "package", numa: "NUMA node", group: "group", die: "die", core: "core", pu: "PU" };
-const manyPUs = 64; // above: without boxes of single cores
+const manyPUs = 64; // above: without names of cores
 const hugePUs = 256; // above: without numbers
 
 // treePanel returns the element of the panel and its functions.
@@ -24,19 +24,32 @@ export function treePanel(plan) {
 
 // box draws a node. Nodes with one child share a box.
 function box(node, context) {
+  const { inner, labels } = chain(node);
+  if (inner.kind === "pu" || isCore(inner)) return core(inner, labels, context);
+  const leaves = inner.children.every((c) => isCore(chain(c).inner));
+  return el("div", { class: "box" }, el("span", { class: "label" }, labels.join(" · ")),
+    el("div", { class: leaves ? "leaves" : "parts" }, ...inner.children.map((c) => box(c, context))));
+}
+
+// chain follows nodes with one child. It returns the last one and the labels of all of them.
+function chain(node) {
   const labels = [];
   for (; node.kind !== "pu"; node = node.children[0]) {
     if (!node.virtual) labels.push(label(node));
     if (node.children?.length !== 1) break;
   }
-  if (node.kind === "pu") {
-    const square = pu(node, context);
-    const small = labels.length > 0 && context.total <= manyPUs;
-    return small ? el("div", { class: "box core" }, el("span", { class: "label" }, labels.at(-1)), square) : square;
-  }
-  const leaves = node.children.every((c) => c.cpus === String(c.id) || !c.cpus.includes(",") && !c.cpus.includes("-"));
-  return el("div", { class: "box" }, el("span", { class: "label" }, labels.join(" · ")),
-    el("div", { class: leaves ? "leaves" : "parts" }, ...node.children.map((c) => box(c, context))));
+  return { inner: node, labels };
+}
+
+// isCore reports whether a node has only PUs: it is one, or the threads of a core.
+const isCore = (node) => node.kind === "pu" || (node.children?.length <= 8 && node.children.every((c) => c.kind === "pu"));
+
+// core draws the PUs of a core, with a name unless the machine has many.
+function core(node, labels, context) {
+  const squares = (node.kind === "pu" ? [node] : node.children).map((n) => pu(n, context));
+  if (context.total > manyPUs || labels.length === 0) return el("span", { class: "pair" }, ...squares);
+  return el("div", { class: "box core" }, el("span", { class: "label" }, labels.at(-1)),
+    el("span", { class: "pair" }, ...squares));
 }
 
 function label(node) {
@@ -98,6 +111,7 @@ function sentence(live, on) {
   for (const phase of ["prefill", "decode"]) {
     if (on[phase].size > 0) parts.push(`${phase} on ${plural(on[phase].size, "PU")}`);
   }
+  for (const l of live.lanes.filter((l) => !l.cores && l.phase !== "")) parts.push(`${l.phase} on device ${l.name}`);
   const busy = parts.length > 0 ? `Running: ${parts.join(", ")}.` : "No forward ran in the last second.";
   const lost = live.lost_pus ? ` PUs ${live.lost_pus} are not available at present.` : "";
   const quota = live.cpu_quota > 0 ? ` The CPU quota is ${live.cpu_quota} CPUs.` : "";

@@ -80,6 +80,21 @@ export function stream(...texts) {
   return { status: 200, contentType: "text/event-stream", body };
 }
 
+// hold makes answers begin with text and then go on without end until the page cancels them. The
+// models of the tests are too fast for a test that looks at an answer that runs.
+export const hold = (page, text) => page.evaluate((text) => {
+  const real = fetch;
+  window.fetch = (url, options) => {
+    if (!String(url).includes("chat/completions")) return real(url, options);
+    const chunk = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text } }] })}\n\n`;
+    const body = new ReadableStream({ start(c) {
+      c.enqueue(new TextEncoder().encode(chunk));
+      options.signal.addEventListener("abort", () => c.error(options.signal.reason));
+    } });
+    return Promise.resolve(new Response(body));
+  };
+}, text);
+
 export async function picture(page, name) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });

@@ -1,7 +1,7 @@
 // The chat: streaming, stop, reload, models, settings and the keyboard.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answered, ask, open, ready, skip, stream, text, until } from "./browser.mjs";
+import { answered, ask, hold, open, ready, skip, stream, text, until } from "./browser.mjs";
 
 const shared = open("--ctx", "512");
 
@@ -30,7 +30,7 @@ test("the panel shows the tree, the phases, the queue, the caches and the plan",
   assert.match(await text(page, ".phase.decode .hint"), /of [\d,]+ tokens\/s.*ceiling by/);
   assert.ok(await page.$(".topo .pu.for-decode"), "a PU of the decode plan");
   assert.match(await page.$eval(".topo", (e) => e.getAttribute("aria-label")), /Machine with \d+ PUs?\. Prefill plan: PUs/);
-  assert.match(await text(page, "#queue"), /reactive.*0 running, 0 waiting.*proactive/);
+  await until(page, () => /reactive.*0 running, 0 waiting.*proactive/.test(document.getElementById("queue").textContent));
   assert.match(await text(page, "#cache"), /KV cache in use/);
   assert.match(await text(page, "#plan"), /instruction set/);
   assert.deepEqual(page.problems, []);
@@ -39,19 +39,7 @@ test("the panel shows the tree, the phases, the queue, the caches and the plan",
 test("Stop ends an answer and keeps its text", { skip }, async () => {
   const page = await shared.page();
   await ready(page);
-  // The model of the test is fast: a request without end is held back by the browser instead.
-  await page.evaluate(() => {
-    const real = fetch;
-    window.fetch = (url, options) => {
-      if (!String(url).includes("chat/completions")) return real(url, options);
-      const chunk = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "Once upon" } }] })}\n\n`;
-      const body = new ReadableStream({ start(c) {
-        c.enqueue(new TextEncoder().encode(chunk));
-        options.signal.addEventListener("abort", () => c.error(options.signal.reason));
-      } });
-      return Promise.resolve(new Response(body));
-    };
-  });
+  await hold(page, "Once upon");
   for (const stop of [() => page.click("#stop"), () => page.keyboard.press("Escape")]) {
     await ask(page, "Write without end.");
     await until(page, () => [...document.querySelectorAll(".answer")].at(-1)?.textContent.includes("Once upon"));

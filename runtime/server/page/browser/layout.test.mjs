@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
-import { answered, ask, open, picture, ready, skip, stream } from "./browser.mjs";
+import { answered, ask, hold, open, picture, ready, skip, stream, until } from "./browser.mjs";
 
 const shared = open();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -38,6 +38,12 @@ for (const width of [320, 768, 1600]) {
       await ask(page, "Tell me a story about a fox.");
       await answered(page, 2);
       await check("chat");
+      await hold(page, "Once upon a time a fox lived in a wood, and **every");
+      await ask(page, "Go on.");
+      await until(page, () => document.querySelector(".answer.runs")?.textContent.includes("Once upon"));
+      await check("running");
+      await page.click("#stop");
+      await answered(page, 3);
       if (width < 960) await page.click("#view-machine");
       await check("machine");
       await page.$eval(".machine", (e) => e.scrollTo(0, e.scrollHeight));
