@@ -164,7 +164,7 @@ func (s *remoteStore) explain(ctx context.Context, err error) error {
 			host, s.timeout)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, errdef.ErrNotFound):
+	case errors.Is(err, errdef.ErrNotFound), errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound:
 		return &missingError{text: fmt.Sprintf("the registry %s has no such repository or tag; check the name", host)}
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return fmt.Errorf("the registry %s requires credentials; %s", host, login(host))

@@ -1,14 +1,17 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,7 +60,16 @@ func (f *fakeRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Docker-Content-Digest", digest.FromBytes(data).String())
 		w.WriteHeader(http.StatusCreated)
 	case kind == "manifests":
-		f.send(w, r, f.manifests[name], v1.MediaTypeImageManifest)
+		var m struct {
+			MediaType string `json:"mediaType"`
+		}
+		_ = json.Unmarshal(f.manifests[name], &m)
+		f.send(w, r, f.manifests[name], cmp.Or(m.MediaType, v1.MediaTypeImageManifest))
+	case kind == "tags" && len(f.manifests) > 0:
+		tags := slices.DeleteFunc(slices.Sorted(maps.Keys(f.manifests)), func(name string) bool {
+			return strings.Contains(name, ":")
+		})
+		_ = json.NewEncoder(w).Encode(map[string]any{"name": "plans", "tags": tags})
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
