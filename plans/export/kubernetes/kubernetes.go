@@ -32,13 +32,12 @@ func Write(s *sheet.Sheet, c Config) {
 		c.PUs)
 	s.Note("other nodes.")
 	s.Note("kubelet: --cpu-manager-policy=static --topology-manager-policy=single-numa-node, and with SMT")
-	s.Note("--cpu-manager-policy-options=full-pcpus-only=true. Equal integer requests and limits make them exclusive.")
+	s.Note("--cpu-manager-policy-options=full-pcpus-only=true. Equal integer requests and limits reserve CPUs.")
 	s.Note("declare the host of each node in /etc/kubernetes/node-feature-discovery/features.d/sandwich:")
 	s.Note("  sandwich.fingerprint=%s", c.Host)
 	s.Note("Plans of other kinds of hosts: apply their exports, too. Each has a Deployment of its own; the Service,")
-	s.Note("the PodDisruptionBudget and the InferencePool are the same. The InferencePool needs its CRD and " +
-		"an endpoint")
-	s.Note("picker; leave it out without them.")
+	s.Note("the PodDisruptionBudget and the InferencePool are the same. An InferencePool needs its CRD and a")
+	s.Note("picker of endpoints; leave it out without them.")
 	s.Add(rule(c.Host) + separator)
 	stop := preStop + c.DrainDelay + c.Grace + margin
 	s.Line(deployment, c.Host, c.Host, c.Host, c.Host, c.Host, seconds(stop), c.DrainDelay, c.Grace, seconds(preStop),

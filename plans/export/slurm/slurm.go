@@ -34,8 +34,9 @@ func Endpoints(s *sheet.Sheet) { s.Add(endpoints) }
 const tune = `#!/bin/bash
 # Tunes each model on one node of a kind, as an array over the models. Submit it once for each kind of host:
 #   sbatch --constraint=FEATURE --array=0-2 tune.sbatch /models/a.gguf /models/b.gguf /models/c.gguf
-# FEATURE names the kind, such as a feature of the nodes in slurm.conf. A task whose plan exists ends at once. A killed or
-# preempted task continues with the measurements that it has when it is submitted again or requeued.
+# FEATURE names the kind, such as a feature of the nodes in slurm.conf. A task whose plan exists ends at once. A task
+# that was killed or preempted continues with its measurements when it is submitted again or requeued.
+# Environment: SANDWICH, PLANS (folder that all nodes share), BUDGET, TUNE_FLAGS (more flags of tune).
 #SBATCH --job-name=sandwich-tune
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
@@ -63,7 +64,12 @@ fi
 # The profile of the host and the finished measurements are kept here for a task that continues.
 export XDG_DATA_HOME=$PLANS/$kind/state
 unfinished=$PLANS/$kind/state/$name.sandwich
-"$SANDWICH" tune --model "$model" --budget "$BUDGET" -o "$unfinished" ${TUNE_FLAGS:-}
+resume=()
+if [ -e "$unfinished.journal" ]; then
+  resume=(--resume)
+  echo "continuing from $unfinished.journal"
+fi
+"$SANDWICH" tune --model "$model" --budget "$BUDGET" -o "$unfinished" "${resume[@]}" ${TUNE_FLAGS:-}
 mv -T "$unfinished" "$plan"
 echo "tuned $plan"
 `
@@ -72,6 +78,8 @@ const serveHead = `#!/bin/bash
 # Serves a model by an array of replicas and keeps them in endpoints.yaml:
 #   sbatch --constraint=FEATURE --array=0-3 serve.sbatch /models/a.gguf [more flags of serve]
 # Stop them by ./endpoints.sh cancel JOB, which removes the endpoints before it signals the servers.
+# Environment: SANDWICH, PLANS (as for tune.sbatch), ENDPOINTS (the script endpoints.sh), PORT (task N listens on PORT+N),
+# ADDRESS (default: the first IPv4 address of the node). Without --api-key-file every host that reaches a node may use it.
 #SBATCH --job-name=sandwich-serve
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
