@@ -90,7 +90,8 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	c := pod.Spec.Containers[0]
-	if c.Resources.Limits.Cpu().Cmp(*c.Resources.Requests.Cpu()) != 0 || c.Resources.Limits.Cpu().MilliValue()%1000 != 0 {
+	limit, request := c.Resources.Limits.Cpu(), c.Resources.Requests.Cpu()
+	if limit.Cmp(*request) != 0 || limit.MilliValue()%1000 != 0 {
 		t.Errorf("the CPUs are not exclusive: %+v", c.Resources)
 	}
 	if s := c.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation ||

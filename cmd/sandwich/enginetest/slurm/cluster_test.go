@@ -94,21 +94,27 @@ SlurmdParameters=config_overrides
 KillWait=60
 `, host, c.dir, freePort(c.t))
 	for i, kind := range kinds {
-		text += fmt.Sprintf("NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=8 RealMemory=64000 Feature=%s\n",
-			node(i), host, freePort(c.t), kind)
+		text += fmt.Sprintf("NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d ", node(i), host, freePort(c.t)) +
+			"CPUs=8 RealMemory=64000 Feature=" + kind + "\n"
 	}
 	return text + "PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP\n"
 }
 
-// freePort returns a port of the loopback address that nothing uses.
+// nextPort is the next port to try, below those that the system gives to connections.
+var nextPort = 20000 + os.Getpid()%10000
+
+// freePort returns a port of the loopback addresses that nothing uses, another one at each call.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		nextPort++
+		if l, err := net.Listen("tcp", fmt.Sprintf("0.0.0.0:%d", nextPort)); err == nil {
+			l.Close()
+			return nextPort
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }

@@ -15,7 +15,7 @@ type jobs struct {
 	models []string
 }
 
-// export writes the scripts and copies of the embedded model.
+// export writes the scripts and small models.
 func export(t *testing.T) *jobs {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
@@ -27,18 +27,14 @@ func export(t *testing.T) *jobs {
 		t.Fatalf("run make build: %v", err)
 	}
 	j := &jobs{cluster: startCluster(t)}
-	j.env = append(j.env, "SANDWICH="+binary, "PLANS="+j.path("plans"), "ENDPOINTS="+j.path("endpoints.sh"),
-		"BUDGET=10s", "TUNE_FLAGS=--threads 1 --seq-max 8 --batch-max 1", "ADDRESS=127.0.0.2")
+	j.env = append(j.env, "SANDWICH="+binary, "BUDGET=10s", "TUNE_FLAGS=--threads 1 --seq-max 8 --batch-max 1",
+		"ADDRESS=127.0.0.2")
 	j.run(binary, "plan", "export", filepath.Join(root, "plans", "testdata", "v2", "tuned.plan"), "--to", "slurm",
 		"--drain-delay", "3s", "--output", j.dir)
-	model, err := os.ReadFile(filepath.Join(root, "runtime", "demo", "tales-6m-q8_0.gguf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		name := fmt.Sprintf("m%d.gguf", i)
-		j.write(name, model, 0o644)
-		j.models = append(j.models, j.path(name))
+	for _, preset := range []string{"llama-tiny", "qwen3-tiny", "gemma2-tiny"} {
+		model := j.path(preset + ".gguf")
+		j.run(binary, "model", "synth", "--preset", preset, "-o", model)
+		j.models = append(j.models, model)
 	}
 	return j
 }
@@ -66,38 +62,50 @@ func TestTuneArray(t *testing.T) {
 		j.awaitJobs()
 		return numbers
 	}
-	for run, want := range []string{"tuned ", "nothing to tune"} {
+	for run, want := range []string{"pushed as", "nothing is tuned"} {
 		for i, job := range submit() {
 			for task := range 2 {
 				if text := j.log("tune", job, task); !strings.Contains(text, want) {
 					t.Errorf("run %d, %s, task %d: %s", run+1, kinds[i], task, text)
 				}
-				plan := fmt.Sprintf("plans/%s/m%d.sandwich", kinds[i], task)
-				if _, err := os.Stat(j.path(plan)); err != nil {
-					t.Error(err)
-				}
+			}
+			if n := j.plans(kinds[i]); n != 2 {
+				t.Errorf("%d plans for 2 models and %s", n, kinds[i])
 			}
 		}
 	}
 
 	j.env = append(j.env, "BUDGET=30s")
 	job := j.tune(kinds[0], j.models[2])
-	journal := "plans/" + kinds[0] + "/state/m2.sandwich.journal"
+	journal := "state/" + kinds[0] + "/gemma2-tiny/gemma2-tiny.plan.journal"
 	j.await("the journal has a measurement", func() bool { return strings.Count(j.read(journal), "\n") > 1 })
 	j.run("scancel", job)
 	j.awaitJobs()
-	plan := j.path("plans/" + kinds[0] + "/m2.sandwich")
-	if _, err := os.Stat(plan); err == nil {
+	if n := j.plans(kinds[0]); n != 2 {
 		t.Fatalf("the task ended before it was killed: %s", j.log("tune", job, 0))
 	}
+	before := j.read(journal)
 	job = j.tune(kinds[0], j.models[2])
+	j.await("the journal grows", func() bool { text := j.read(journal); return len(text) > len(before) || text == "" })
+	if text := j.read(journal); text != "" && !strings.HasPrefix(text, before) {
+		t.Errorf("the killed task starts over")
+	}
 	j.awaitJobs()
-	if text := j.log("tune", job, 0); !strings.Contains(text, "continuing from") || !strings.Contains(text, "tuned ") {
-		t.Errorf("the killed task does not continue: %s", text)
+	text := j.log("tune", job, 0)
+	if n := j.plans(kinds[0]); n != 3 || strings.Contains(text, "starting over") ||
+		!strings.Contains(text, "pushed as") {
+		t.Errorf("%d plans, the killed task does not continue: %s", n, text)
 	}
-	if _, err := os.Stat(plan); err != nil {
-		t.Error(err)
+}
+
+// plans returns the number of plans for a kind.
+func (j *jobs) plans(kind string) int {
+	j.t.Helper()
+	list, err := filepath.Glob(j.path("plans/" + kind + "/*.sandwich"))
+	if err != nil {
+		j.t.Fatal(err)
 	}
+	return len(list)
 }
 
 // TestServeArray checks that servers become endpoints when they serve, and that canceling removes
@@ -105,6 +113,9 @@ func TestTuneArray(t *testing.T) {
 func TestServeArray(t *testing.T) {
 	j := export(t)
 	port := freePort(t)
+	if next := freePort(t); next != port+1 {
+		t.Skipf("ports %d and %d are not both free", port, port+1)
+	}
 	j.env = append(j.env, fmt.Sprint("PORT=", port))
 	job := j.run("sbatch", "--parsable", "--constraint="+kinds[1], "--array=0-1", "serve.sbatch", j.models[0],
 		"--threads", "1")
