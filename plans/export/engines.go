@@ -14,7 +14,7 @@ import (
 	"sandwich/plans/export/replica"
 	"sandwich/plans/export/sheet"
 	"sandwich/plans/export/slurm"
-	"sandwich/profiles"
+	"sandwich/plans/hostkey"
 	"sandwich/runtime/phase"
 )
 
@@ -63,7 +63,7 @@ func toSlurm(s *source) ([]File, error) {
 // has the static CPU manager policy.
 func toKubernetes(s *source) ([]File, error) {
 	out := s.sheet()
-	kubernetes.Write(out, kubernetes.Config{Host: hostLabel(&s.b.Host), PUs: s.b.Plan.PUs().String(),
+	kubernetes.Write(out, kubernetes.Config{Kind: hostkey.OfBundle(s.b).Kind(), PUs: s.b.Plan.PUs().String(),
 		CPUs: s.b.Plan.PUs().Count(), MemoryMiB: s.o.memoryMiB(), DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
 	return []File{{"sandwich.yaml", out.String()}}, nil
 }
@@ -74,7 +74,7 @@ func toLLMD(s *source) ([]File, error) {
 	if len(s.o.Replicas) == 0 {
 		return nil, errNoReplicas
 	}
-	c := llmd.Config{Replicas: s.o.Replicas, Prefill: prefillRate(s.b), Host: hostLabel(&s.b.Host)}
+	c := llmd.Config{Replicas: s.o.Replicas, Prefill: prefillRate(s.b), Kind: hostkey.OfBundle(s.b).Kind()}
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -84,11 +84,6 @@ func toLLMD(s *source) ([]File, error) {
 	llmd.Envoy(envoy)
 	return []File{{"epp.yaml", picker.String()}, {"endpoints.yaml", endpoints.String()},
 		{"envoy.yaml", envoy.String()}}, nil
-}
-
-// hostLabel returns a label value for a host: the first 16 digits of its fingerprint.
-func hostLabel(host *profiles.Profile) string {
-	return strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16]
 }
 
 // prefillRate returns the largest median prefill rate in tokens/s that the race of tune measured

@@ -87,6 +87,35 @@ func TestPrefillRate(t *testing.T) {
 	}
 }
 
+// picker has the fields of llm-d's EndpointPickerConfig (llm-d.ai/v1alpha1, router 0.9,
+// apix/config/v1alpha1) that the export writes. It is decoded strictly.
+type picker struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Plugins    []struct {
+		Type, Name string
+		Parameters map[string]any
+	}
+	SchedulingProfiles []struct {
+		Name    string
+		Plugins []struct {
+			Ref    string `yaml:"pluginRef"`
+			Weight float64
+		}
+	} `yaml:"schedulingProfiles"`
+	DataLayer struct {
+		Discovery pluginRef
+		Sources   []struct {
+			Ref        string `yaml:"pluginRef"`
+			Extractors []pluginRef
+		}
+	} `yaml:"dataLayer"`
+}
+
+type pluginRef struct {
+	Ref string `yaml:"pluginRef"`
+}
+
 // TestLLMDFiles checks that every plugin that the picker's configuration refers to is defined, and
 // that the lists of endpoints and of Envoy's clusters are complete.
 func TestLLMDFiles(t *testing.T) {
@@ -94,42 +123,65 @@ func TestLLMDFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var epp struct {
-		Plugins []struct {
-			Type, Name string
-		}
-		SchedulingProfiles []struct {
-			Plugins []struct {
-				Ref string `yaml:"pluginRef"`
-			}
-		} `yaml:"schedulingProfiles"`
-	}
+	var epp picker
 	var list struct {
 		Endpoints []struct {
 			Name, Address, Port string
 			Labels              map[string]string
 		}
 	}
-	var envoy map[string]any
+	var envoy struct {
+		Admin     any
+		Resources struct {
+			Listeners []any
+			Clusters  []struct {
+				Name string
+				Rest map[string]any `yaml:",inline"`
+			}
+		} `yaml:"static_resources"`
+	}
 	for i, v := range []any{&epp, &list, &envoy} {
-		if err := yaml.Unmarshal([]byte(files[i].Text), v); err != nil {
+		dec := yaml.NewDecoder(strings.NewReader(files[i].Text))
+		dec.KnownFields(true)
+		if err := dec.Decode(v); err != nil {
 			t.Fatalf("%s: %v", files[i].Name, err)
 		}
 	}
-	defined := map[string]bool{}
-	for _, p := range epp.Plugins {
-		defined[p.Name], defined[p.Type] = true, true
-	}
-	for _, p := range epp.SchedulingProfiles[0].Plugins {
-		if !defined[p.Ref] || p.Ref == "" {
-			t.Errorf("the profile uses %q, which is not defined", p.Ref)
-		}
-	}
+	checkRefs(t, &epp)
 	if len(list.Endpoints) != 2 || list.Endpoints[1].Address != "10.0.0.2" || list.Endpoints[1].Port != "8081" ||
 		list.Endpoints[0].Name == list.Endpoints[1].Name {
 		t.Errorf("endpoints %+v", list)
 	}
-	if _, ok := envoy["static_resources"].(map[string]any); !ok {
+	clusters := envoy.Resources.Clusters
+	if len(envoy.Resources.Listeners) != 1 || len(clusters) != 2 || clusters[0].Name != "epp" ||
+		!strings.Contains(files[2].Text, "cluster: "+clusters[1].Name+",") {
 		t.Errorf("envoy.yaml %v", envoy)
+	}
+}
+
+// checkRefs checks that every plugin that a picker refers to is defined.
+func checkRefs(t *testing.T, epp *picker) {
+	t.Helper()
+	defined := map[string]bool{}
+	for _, p := range epp.Plugins {
+		defined[p.Name], defined[p.Type] = true, true
+	}
+	refs := []string{epp.DataLayer.Discovery.Ref}
+	for _, p := range epp.SchedulingProfiles[0].Plugins {
+		refs = append(refs, p.Ref)
+	}
+	for _, s := range epp.DataLayer.Sources {
+		refs = append(refs, s.Ref)
+		for _, x := range s.Extractors {
+			refs = append(refs, x.Ref)
+		}
+	}
+	for _, ref := range refs {
+		if ref == "" || !defined[ref] {
+			t.Errorf("the picker uses %q, which is not defined", ref)
+		}
+	}
+	if len(refs) < 7 {
+		t.Errorf("only %d plugins are used: %v", len(refs), refs)
 	}
 }

@@ -111,11 +111,11 @@ func TestExportedManifests(t *testing.T) {
 	if at(r, "limits", "cpu") != "4" {
 		t.Errorf("cpu %v", at(r, "limits", "cpu"))
 	}
-	want := at(rule, "spec", "rules", 0, "labels", "sandwich.dev/host")
+	want := at(rule, "spec", "rules", 0, "labels", "sandwich.dev/kind")
 	if got := at(spec, "terminationGracePeriodSeconds"); got != 5+10+30+10 {
 		t.Errorf("termination grace period %v", got)
 	}
-	if got := at(spec, "nodeSelector", "sandwich.dev/host"); got != want || len(got.(string)) != 16 {
+	if got := at(spec, "nodeSelector", "sandwich.dev/kind"); got != want || len(got.(string)) != 16 {
 		t.Errorf("node label %v, the rule gives %v", got, want)
 	}
 }

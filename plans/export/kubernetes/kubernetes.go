@@ -9,7 +9,7 @@ import (
 
 // Config describes the pods that serve with a plan.
 type Config struct {
-	Host              string // label value of the nodes that the plan was made for
+	Kind              string // of host that the plan was made for; a label value
 	PUs               string // of the plan
 	CPUs              int    // whole CPUs of a pod
 	MemoryMiB         int64
@@ -26,22 +26,20 @@ const margin = 10 * time.Second
 // Write adds the manifests to s: a NodeFeatureRule and a Deployment for one kind of host, and the
 // Service, PodDisruptionBudget and InferencePool, which all kinds of hosts share.
 func Write(s *sheet.Sheet, c Config) {
-	s.Note("lost: the choice of PUs. The static CPU manager assigns any %d whole CPUs exclusively; a plan names PUs",
-		c.CPUs)
-	s.Note("by number. It works on a node that assigns the PUs %s (no other pod uses them); --strict rejects it on",
+	s.Note("The static CPU manager assigns any %d whole CPUs exclusively. The plan, made for the PUs %s, is used", c.CPUs,
 		c.PUs)
-	s.Note("other nodes.")
+	s.Note("with its PUs renumbered where they form an equal part of the machine; elsewhere --strict refuses to start.")
+	s.Note("lost: the numbers of the PUs")
 	s.Note("kubelet: --cpu-manager-policy=static --topology-manager-policy=single-numa-node, and with SMT")
-	s.Note("--cpu-manager-policy-options=full-pcpus-only=true. Equal integer requests and limits make them exclusive.")
-	s.Note("declare the host of each node in /etc/kubernetes/node-feature-discovery/features.d/sandwich:")
-	s.Note("  sandwich.fingerprint=%s", c.Host)
+	s.Note("--cpu-manager-policy-options=full-pcpus-only=true. Equal integer requests and limits reserve CPUs.")
+	s.Note("Label the nodes: kubectl label node NODE $(sandwich probe --format label=kubernetes), run on the node,")
+	s.Note("or by node-feature-discovery with sandwich.kind=%s in its folder features.d.", c.Kind)
 	s.Note("Plans of other kinds of hosts: apply their exports, too. Each has a Deployment of its own; the Service,")
-	s.Note("the PodDisruptionBudget and the InferencePool are the same. The InferencePool needs its CRD and " +
-		"an endpoint")
-	s.Note("picker; leave it out without them.")
-	s.Add(rule(c.Host) + separator)
+	s.Note("the PodDisruptionBudget and the InferencePool are the same. An InferencePool needs its CRD and a")
+	s.Note("picker of endpoints; leave it out without them.")
+	s.Add(rule(c.Kind) + separator)
 	stop := preStop + c.DrainDelay + c.Grace + margin
-	s.Line(deployment, c.Host, c.Host, c.Host, c.Host, c.Host, seconds(stop), c.DrainDelay, c.Grace, seconds(preStop),
+	s.Line(deployment, c.Kind, c.Kind, c.Kind, c.Kind, c.Kind, seconds(stop), c.DrainDelay, c.Grace, seconds(preStop),
 		c.CPUs, c.MemoryMiB, c.CPUs, c.MemoryMiB)
 	s.Add("---\n" + service + separator + budget + separator + pool)
 }
@@ -52,9 +50,9 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 const separator = "\n---\n"
 
 // rule returns a NodeFeatureRule that labels the nodes of a kind of host.
-func rule(host string) string {
+func rule(kind string) string {
 	var s sheet.Sheet
-	s.Line(nodeFeatureRule, host)
+	s.Line(nodeFeatureRule, kind)
 	text := s.String()
 	return text[:len(text)-1]
 }
@@ -65,19 +63,19 @@ metadata:
   name: sandwich-%[1]s
 spec:
   rules:
-    - name: host of the plan
+    - name: kind of host of the plan
       labels:
-        sandwich.dev/host: "%[1]s"
+        sandwich.dev/kind: "%[1]s"
       matchFeatures:
         - feature: local.feature
           matchExpressions:
-            sandwich.fingerprint: {op: In, value: ["%[1]s"]}`
+            sandwich.kind: {op: In, value: ["%[1]s"]}`
 
 const deployment = `apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: sandwich-%s
-  labels: {app: sandwich, sandwich.dev/host: "%s"}
+  labels: {app: sandwich, sandwich.dev/kind: "%s"}
 spec:
   replicas: 2
   minReadySeconds: 5
@@ -85,13 +83,13 @@ spec:
     # A node may have no exclusive CPUs for one pod more.
     rollingUpdate: {maxSurge: 0, maxUnavailable: 1}
   selector:
-    matchLabels: {app: sandwich, sandwich.dev/host: "%s"}
+    matchLabels: {app: sandwich, sandwich.dev/kind: "%s"}
   template:
     metadata:
-      labels: {app: sandwich, sandwich.dev/host: "%s", llm-d.ai/engine-type: sandwich}
+      labels: {app: sandwich, sandwich.dev/kind: "%s", llm-d.ai/engine-type: sandwich}
     spec:
       nodeSelector:
-        sandwich.dev/host: "%s"
+        sandwich.dev/kind: "%s"
       # Above the sum of preStop, --drain-delay and --grace.
       terminationGracePeriodSeconds: %d
       automountServiceAccountToken: false
@@ -104,7 +102,7 @@ spec:
       containers:
         - name: sandwich
           image: sandwich:latest
-          args: ["serve", "--strict", "--plan", "/plans/PLAN.sandwich", "--model", "/models/MODEL.gguf",
+          args: ["serve", "--strict", "--plans", "/plans", "--model", "/models/MODEL.gguf",
             "--listen", "0.0.0.0:8080", "--api-key-file", "/keys/keys", "--health-listen", "0.0.0.0:8081",
             "--open-metrics", "--drain-delay", "%s", "--grace", "%s"]
           env:

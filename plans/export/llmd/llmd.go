@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Replicas []replica.Replica
 	Prefill  float64 // measured rate in tokens/s; 0: unknown
-	Host     string  // label value
+	Kind     string  // of host; a label value
 }
 
 // Check returns an error if llm-d cannot use the configuration.
@@ -45,7 +45,7 @@ func Endpoints(s *sheet.Sheet, c Config) {
 	s.Line("endpoints:")
 	for i, r := range c.Replicas {
 		s.Line("  - name: sandwich-%d\n    address: %q\n    port: \"%d\"", i+1, r.Host, r.Port)
-		s.Line("    labels: {llm-d.ai/engine-type: sandwich, sandwich.dev/host: %q}", c.Host)
+		s.Line("    labels: {llm-d.ai/engine-type: sandwich, sandwich.dev/kind: %q}", c.Kind)
 	}
 }
 

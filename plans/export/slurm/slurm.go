@@ -34,8 +34,11 @@ func Endpoints(s *sheet.Sheet) { s.Add(endpoints) }
 const tune = `#!/bin/bash
 # Tunes each model on one node of a kind, as an array over the models. Submit it once for each kind of host:
 #   sbatch --constraint=FEATURE --array=0-2 tune.sbatch /models/a.gguf /models/b.gguf /models/c.gguf
-# FEATURE names the kind, such as a feature of the nodes in slurm.conf. A task whose plan exists ends at once. A killed or
-# preempted task continues with the measurements that it has when it is submitted again or requeued.
+# FEATURE names the kind, such as a feature of the nodes in slurm.conf ('sandwich probe --format label=slurm' prints some).
+# A task whose plan is in PLANS tunes nothing. A task that was killed or preempted continues with its measurements when it
+# is submitted again or requeued. With a registry, run 'sandwich plan index $PLANS' when all tasks have ended.
+# Environment: SANDWICH, PLANS (folder that all nodes share, or a registry), STATE (folder that all nodes share), BUDGET,
+# TUNE_FLAGS (more flags of tune).
 #SBATCH --job-name=sandwich-tune
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
@@ -44,34 +47,32 @@ const tune = `#!/bin/bash
 #SBATCH --open-mode=append
 #SBATCH --output=tune-%A_%a.log
 set -euo pipefail
-: "${SANDWICH:=sandwich}" "${PLANS:=$PWD/plans}" "${BUDGET:=20m}"
 models=("$@")
 model=${models[${SLURM_ARRAY_TASK_ID:-0}]:?the array has more tasks than models}
-# The value of --constraint.
-kind=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Features=\([^ ]*\).*/\1/p' | head -1)
-kind=${kind//[!A-Za-z0-9._-]/_}
 name=$(basename "$model" .gguf)
-plan=$PLANS/$kind/$name.sandwich
-mkdir -p "$PLANS/$kind/state"
+` + kind + `: "${SANDWICH:=sandwich}" "${PLANS:=$PWD/plans/$kind}" "${STATE:=$PWD/state/$kind}" "${BUDGET:=20m}"
+[[ $PLANS != /* ]] || mkdir -p "$PLANS"
+mkdir -p "$STATE/$name"
 # One task at a time tunes a kind and a model, also if the array is submitted twice.
-exec 9>"$PLANS/$kind/state/$name.lock"
+exec 9>"$STATE/$name/lock"
 flock 9
-if [ -e "$plan" ]; then
-  echo "$plan exists; nothing to tune"
-  exit 0
-fi
-# The profile of the host and the finished measurements are kept here for a task that continues.
-export XDG_DATA_HOME=$PLANS/$kind/state
-unfinished=$PLANS/$kind/state/$name.sandwich
-"$SANDWICH" tune --model "$model" --budget "$BUDGET" -o "$unfinished" ${TUNE_FLAGS:-}
-mv -T "$unfinished" "$plan"
-echo "tuned $plan"
+# The finished measurements are kept here for a task that continues.
+export XDG_DATA_HOME=$STATE/$name
+"$SANDWICH" tune --model "$model" --budget "$BUDGET" --plans "$PLANS" --push -o "$STATE/$name/$name.plan" ${TUNE_FLAGS:-}
+`
+
+// kind finds the kind of host that a job was submitted for, the value of --constraint.
+const kind = `kind=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Features=\([^ ]*\).*/\1/p' | head -1)
+kind=${kind//[!A-Za-z0-9._-]/_}
 `
 
 const serveHead = `#!/bin/bash
 # Serves a model by an array of replicas and keeps them in endpoints.yaml:
 #   sbatch --constraint=FEATURE --array=0-3 serve.sbatch /models/a.gguf [more flags of serve]
 # Stop them by ./endpoints.sh cancel JOB, which removes the endpoints before it signals the servers.
+# Environment: SANDWICH, PLANS and STATE (as for tune.sbatch), ENDPOINTS (the script endpoints.sh), PORT (task N listens on
+# PORT+N), ADDRESS (default: the first IPv4 address of the node). Without --api-key-file every host that reaches a node may
+# use it. Without a plan that fits, a message says why, and the default plan serves; --strict refuses to.
 #SBATCH --job-name=sandwich-serve
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
@@ -83,27 +84,19 @@ const serveHead = `#!/bin/bash
 #SBATCH --output=serve-%%A_%%a.log
 # At the time limit, the script gets SIGTERM early enough to drain.
 #SBATCH --signal=B:TERM@%d
-set -euo pipefail
-: "${SANDWICH:=sandwich}" "${PLANS:=$PWD/plans}" "${ENDPOINTS:=$PWD/endpoints.sh}" "${PORT:=8080}"`
+set -euo pipefail`
 
 const serve = `model=${1:?name a model}
 shift
-# The value of --constraint.
-kind=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Features=\([^ ]*\).*/\1/p' | head -1)
-kind=${kind//[!A-Za-z0-9._-]/_}
-plan=$PLANS/$kind/$(basename "$model" .gguf).sandwich
+` + kind + `: "${SANDWICH:=sandwich}" "${PLANS:=$PWD/plans/$kind}" "${STATE:=$PWD/state/$kind}"
+: "${ENDPOINTS:=$PWD/endpoints.sh}" "${PORT:=8080}"
 task=${SLURM_ARRAY_TASK_ID:-0}
 name=sandwich-${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}-$task
 port=$((PORT + task))
 address=${ADDRESS:-$(getent ahostsv4 "$(hostname)" | awk 'NR == 1 { print $1 }')}
-flags=()
-if [ -e "$plan" ]; then
-  flags=(--strict --plan "$plan")
-else
-  echo "$plan does not exist; serving untuned" >&2
-fi
-mkdir -p "$PLANS/$kind/state"
-export XDG_DATA_HOME=$PLANS/$kind/state
+[[ $PLANS != /* ]] || mkdir -p "$PLANS"
+export XDG_DATA_HOME=$STATE/serve-$task
+mkdir -p "$XDG_DATA_HOME"
 
 server=
 stop() {
@@ -112,8 +105,8 @@ stop() {
   [ -z "$server" ] || kill -TERM "$server" 2>/dev/null || true
 }
 trap stop TERM INT
-"$SANDWICH" serve --model "$model" "${flags[@]}" --listen "$address:$port" --open-metrics --drain-delay "$drain_delay" \
-  --grace "$grace" "$@" &
+"$SANDWICH" serve --model "$model" --plans "$PLANS" --listen "$address:$port" --open-metrics \
+  --drain-delay "$drain_delay" --grace "$grace" "$@" &
 server=$!
 # It is an endpoint once its model is loaded.
 while kill -0 "$server" 2>/dev/null; do

@@ -33,7 +33,8 @@ func (p *proxy) ask(session string, messages []message, tokens int, stream bool)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequest(http.MethodPost, "http://localhost/v1/chat/completions", strings.NewReader(string(data)))
+	const url = "http://localhost/v1/chat/completions"
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(string(data)))
 	if err != nil {
 		return nil, err
 	}
