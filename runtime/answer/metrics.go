@@ -88,12 +88,17 @@ func requestMetrics(s engine.Stats) (out []metrics.Metric) {
 	gauge := func(name, help string, v float64, labels ...[2]string) {
 		out = append(out, metrics.Metric{Name: "sandwich_" + name, Help: help, Labels: labels, Value: v})
 	}
+	var waiting, running int
 	for _, class := range []api.Class{api.Reactive, api.Proactive} {
 		of, waits, runs := [2]string{"class", class.String()}, s.Scheduler.Waiting[class], s.Scheduler.Running[class]
 		gauge("waiting_requests", "Requests that wait.", float64(waits), of)
 		gauge("running_requests", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
 			float64(runs), of)
+		waiting, running = waiting+waits, running+runs
 	}
+	// Gateways read one series without labels, and cannot add up others.
+	gauge("requests_waiting", "Requests that wait, of all classes, for gateways.", float64(waiting))
+	gauge("requests_running", "Requests that hold KV blocks, of all classes, for gateways.", float64(running))
 	blocks, free := s.Scheduler.Blocks, s.Scheduler.Free
 	gauge("kv_blocks", "KV blocks.", float64(blocks))
 	gauge("kv_blocks_free", "KV blocks that no sequence holds.", float64(free))
