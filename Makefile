@@ -16,6 +16,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: bench results lanes ablation amx-check int8k-check histories losses speculation divisions prefixes
 .PHONY: clients schemas agents agents-drafts agent-sessions pulls gate-proof
 .PHONY: device-check device-check-build
+.PHONY: test-ops
 .PHONY: release release-check test-deb module
 .PHONY: test-page
 .PHONY: test-haproxy test-restart test-slurm test-exports
@@ -294,3 +295,8 @@ size: build
 
 clean:
 	rm -rf bin
+
+PROMTOOL ?= $(shell command -v promtool 2>/dev/null)
+DASHBOARD_LINTER ?= $(shell command -v dashboard-linter 2>/dev/null)
+test-ops: ## the dashboard, the alert rules and /metrics by promtool and dashboard-linter (github.com/grafana/dashboard-linter); those that are not installed are skipped
+	PROMTOOL=$(PROMTOOL) DASHBOARD_LINTER=$(DASHBOARD_LINTER) $(GO) test -count=1 -run 'TestServeTraces|TestOperationsTools' -v ./cmd/sandwich

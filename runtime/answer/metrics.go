@@ -47,27 +47,29 @@ func (g *Generator) Metrics() []metrics.Metric {
 	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))
 	counter("plan_switches_total", "Hot switches between the prefill and the decode plan.", float64(s.Pool.Switches))
 	if n := len(s.Pool.Durations); n > 0 {
-		gauge("plan_switch_last_seconds", "Duration of the latest hot switch.", s.Pool.Durations[n-1].Seconds())
+		gauge("plan_last_switch_duration_seconds", "Duration of the latest hot switch.",
+			s.Pool.Durations[n-1].Seconds())
 	}
 	gauge("plan_verdict", "1 for the verdict of plan verify when the plan was loaded.", 1,
 		[2]string{"verdict", string(g.verdict)})
 	gauge("plan_active_pus", "Active PUs of the current phase.", float64(len(s.Pool.Active)))
 	lost := s.Pool.Total()
-	counter("worker_chunks_apart_total", "Chunks of ops that workers at risk of losing their CPU computed into "+
+	counter("worker_private_chunks_total", "Chunks of ops that workers at risk of losing their CPU computed into "+
 		"private buffers.", float64(lost.Private))
-	counter("worker_chunks_again_total", "Chunks of ops computed a second time, because the worker that had them "+
+	counter("worker_recomputed_chunks_total", "Chunks of ops computed a second time, because the worker that had them "+
 		"lost its CPU.", float64(lost.Taken))
-	counter("worker_left_out_total", "Times a worker was left out until it had its CPU again.", float64(lost.Left))
+	counter("worker_exclusions_total", "Times a worker was left out until it had its CPU again.", float64(lost.Left))
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
-	counter("device_lost_total", "Devices that failed; their requests continued on the cores.", float64(s.LostDevices))
-	counter("device_divided_total", "Prefills that a device and the cores computed together.", float64(s.Divided))
-	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
+	counter("lost_devices_total", "Devices that failed; their requests continued on the cores.", float64(s.LostDevices))
+	counter("divided_prefills_total", "Prefills that a device and the cores computed together.", float64(s.Divided))
+	gauge("cpu_quota_cores", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
 	out = append(out, draftMetrics(s.Drafts)...)
 	out = append(out, requestMetrics(s)...)
 	g.cache.mu.Lock()
 	counter("grammars_compiled_total", "Grammars of formats and tools that were compiled.", float64(g.cache.compiled))
 	counter("grammars_reused_total", "Requests whose grammar was there already.", float64(g.cache.reused))
-	gauge("grammars_bytes", "Memory of grammars that no request uses at the moment.", float64(g.cache.kept(cacheBytes)))
+	gauge("grammar_cache_bytes", "Memory of grammars that no request uses at the moment.",
+		float64(g.cache.kept(cacheBytes)))
 	g.cache.mu.Unlock()
 	if s.Prefixes != nil {
 		out = append(out, prefixMetrics(s)...)
@@ -89,13 +91,14 @@ func requestMetrics(s engine.Stats) (out []metrics.Metric) {
 	var waiting, running int
 	for _, class := range []api.Class{api.Reactive, api.Proactive} {
 		of, waits, runs := [2]string{"class", class.String()}, s.Scheduler.Waiting[class], s.Scheduler.Running[class]
-		gauge("engine_waiting", "Requests that wait.", float64(waits), of)
-		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
+		gauge("waiting_requests", "Requests that wait.", float64(waits), of)
+		gauge("running_requests", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
 			float64(runs), of)
 		waiting, running = waiting+waits, running+runs
 	}
-	gauge("requests_waiting", "Requests that wait, of all classes.", float64(waiting))
-	gauge("requests_running", "Requests that hold KV blocks, of all classes.", float64(running))
+	// Gateways read one series without labels, and cannot add up others.
+	gauge("requests_waiting", "Requests that wait, of all classes, for gateways.", float64(waiting))
+	gauge("requests_running", "Requests that hold KV blocks, of all classes, for gateways.", float64(running))
 	blocks, free := s.Scheduler.Blocks, s.Scheduler.Free
 	gauge("kv_blocks", "KV blocks.", float64(blocks))
 	gauge("kv_blocks_free", "KV blocks that no sequence holds.", float64(free))
@@ -137,15 +140,15 @@ func prefixMetrics(s engine.Stats) (out []metrics.Metric) {
 	add("loaded_tokens_total", "Prompt tokens loaded from disk instead of computed.", true,
 		float64(s.Scheduler.LoadedTokens))
 	add("load_seconds_total", "Time of loads from disk.", true, p.LoadTime.Seconds())
-	add("loading", "Requests whose prefix is being loaded.", false, float64(s.Scheduler.Loading))
+	add("loading_requests", "Requests whose prefix is being loaded.", false, float64(s.Scheduler.Loading))
 	add("failed_loads_total", "Loads that failed or were cancelled; their prompts are computed.", true,
 		float64(p.Failed))
 	add("read_bytes_total", "Bytes of blocks read.", true, float64(p.ReadBytes))
 	add("written_bytes_total", "Bytes of blocks written.", true, float64(p.WrittenBytes))
-	add("evicted_total", "Blocks that this process removed to keep the limit.", true, float64(p.Evicted))
-	add("damaged_total", "Blocks that were damaged and removed.", true, float64(p.Damaged))
-	add("dropped_total", "Prefixes not written because too many others waited.", true, float64(p.Dropped))
-	add("bytes", "Size of all blocks, as this process knows it.", false, float64(p.Bytes))
+	add("evicted_blocks_total", "Blocks that this process removed to keep the limit.", true, float64(p.Evicted))
+	add("damaged_blocks_total", "Blocks that were damaged and removed.", true, float64(p.Damaged))
+	add("dropped_prefixes_total", "Prefixes not written because too many others waited.", true, float64(p.Dropped))
+	add("size_bytes", "Size of all blocks, as this process knows it.", false, float64(p.Bytes))
 	return out
 }
 
@@ -158,7 +161,7 @@ func draftMetrics(drafts []drafting.Counts) (out []metrics.Metric) {
 				Counter: true, Labels: of, Value: float64(d.Drafted)},
 			metrics.Metric{Name: "sandwich_draft_accepted_tokens_total", Help: "Drafted tokens that were accepted.",
 				Counter: true, Labels: of, Value: float64(d.Accepted)},
-			metrics.Metric{Name: "sandwich_draft_bytes", Help: "Memory of a drafter.", Labels: of,
+			metrics.Metric{Name: "sandwich_drafter_memory_bytes", Help: "Memory of a drafter.", Labels: of,
 				Value: float64(d.Bytes)})
 	}
 	return out
@@ -180,7 +183,7 @@ func placementMetrics(places []forward.Placement) (out []metrics.Metric) {
 		if p.Node == mem.AnyNode {
 			continue
 		}
-		gauge("remote_fraction", "Fraction of the memory outside the node that its rank binds it to, from a "+
+		gauge("remote_ratio", "Fraction of the memory outside the node that its rank binds it to, from a "+
 			"sample of pages.", p.Remote, labels...)
 	}
 	out = append(out, metrics.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(misplaced),

@@ -23,7 +23,7 @@ func TestPlacementMetrics(t *testing.T) {
 	remote, moved := 0, 0.0
 	for _, m := range placementMetrics(places) {
 		switch m.Name {
-		case "sandwich_memory_remote_fraction":
+		case "sandwich_memory_remote_ratio":
 			remote++
 		case "sandwich_memory_moved_bytes":
 			moved += m.Value
@@ -46,8 +46,8 @@ func TestDraftMetrics(t *testing.T) {
 		got[m.Name+" "+m.Labels[0][1]] = m.Value
 	}
 	want := map[string]float64{"sandwich_draft_tokens_total a": 9, "sandwich_draft_accepted_tokens_total a": 4,
-		"sandwich_draft_bytes a": 100, "sandwich_draft_tokens_total b": 0, "sandwich_draft_accepted_tokens_total b": 0,
-		"sandwich_draft_bytes b": 0}
+		"sandwich_drafter_memory_bytes a": 100, "sandwich_draft_tokens_total b": 0,
+		"sandwich_draft_accepted_tokens_total b": 0, "sandwich_drafter_memory_bytes b": 0}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -51,7 +51,12 @@ type Result struct {
 	DraftedTokens  int           // tokens that were drafted and verified
 	AcceptedTokens int           // of them, tokens that are part of the answer
 	Arrived        time.Time     // when the engine accepted the request
+	Started        bool          // its first forward has started
 	Queued         time.Duration // from arrival to the start of the first forward
 	FirstToken     time.Duration // from arrival to the first token
 	Total          time.Duration // from arrival to the last token
+
+	LoadedTokens int           // prompt tokens loaded from disk
+	LoadBegan    time.Time     // start of their load
+	LoadTime     time.Duration // of the load
 }

@@ -214,6 +214,9 @@ func (e *Engine) process(ctx context.Context, j *job, emit func(api.Token) error
 		}
 	}
 	res, err := e.follow(ctx, j, emit)
+	if err != nil {
+		e.times(&res, j)
+	}
 	if len(j.output) > 0 {
 		e.remember(j)
 	}

@@ -73,11 +73,18 @@ func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 	e.notePrompt(j)
 	res.Finish = reason
 	res.CachedTokens = j.cached
-	e.mu.Lock() // the loop may count tokens until then
-	res.DraftedTokens, res.AcceptedTokens = j.drafts.Drafted, min(j.drafts.Accepted, res.Tokens)
-	e.mu.Unlock()
-	res.Arrived, res.Queued = j.arrived, j.queued()
+	e.times(&res, j)
 	return res
+}
+
+// times sets the times of a result, and the counts that the loop may still change. The answer may
+// be incomplete.
+func (e *Engine) times(res *api.Result, j *job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	res.DraftedTokens, res.AcceptedTokens = j.drafts.Drafted, min(j.drafts.Accepted, res.Tokens)
+	res.Arrived, res.Started, res.Queued = j.arrived, !j.started.IsZero(), j.queued()
+	res.LoadedTokens, res.LoadBegan, res.LoadTime = j.loaded, j.loadBegan, j.loadTime
 }
 
 // progress reports how many tokens of the prompt are computed, until the first token is generated.

@@ -215,21 +215,21 @@ func (e *Engine) startLoad(a *sched.Action) {
 		cancel()
 		j = &job{}
 	}
-	j.stopLoad = cancel
+	j.stopLoad, j.loadBegan = cancel, time.Now()
 	e.stored.loads.Go(func() {
 		defer cancel()
 		err := e.stored.cache.Load(ctx, j.hit, pieces, func(done int) {
 			j.out.report(at + (n-at)*done/len(pieces))
 		})
-		e.endLoad(id, pieces, err)
+		e.endLoad(id, pieces, n-at, err)
 		if err == nil {
 			e.stored.cache.Loaded(n - at)
 		}
 	})
 }
 
-// endLoad reports the end of a load to the scheduler.
-func (e *Engine) endLoad(id sched.ID, pieces []kvcache.Piece, err error) {
+// endLoad reports the end of a load of tokens to the scheduler.
+func (e *Engine) endLoad(id sched.ID, pieces []kvcache.Piece, tokens int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
@@ -238,6 +238,8 @@ func (e *Engine) endLoad(id sched.ID, pieces []kvcache.Piece, err error) {
 	kind := sched.Loaded
 	if err != nil {
 		kind = sched.LoadFailed
+	} else if j := e.jobs[id]; j != nil {
+		j.loaded, j.loadTime = tokens, time.Since(j.loadBegan)
 	}
 	if d := e.onDevice.device; d != nil {
 		for _, p := range pieces {

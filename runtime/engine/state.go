@@ -188,9 +188,12 @@ type job struct {
 	output          []int32    // generated tokens, for recentTexts
 	hit             prefix.Hit // of its prompt on disk
 	stopLoad        func()     // cancels the load of hit; may be nil
-	noted           bool       // its prompt was passed to the prefix store
-	resumeAt        int        // op at which its halted prefill continues
-	vector          []float32  // output row of a pooled model; set before out is closed
+	loadBegan       time.Time  // of hit
+	loadTime        time.Duration
+	loaded          int       // tokens of hit that were loaded
+	noted           bool      // its prompt was passed to the prefix store
+	resumeAt        int       // op at which its halted prefill continues
+	vector          []float32 // output row of a pooled model; set before out is closed
 }
 
 // lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0,

@@ -231,8 +231,8 @@ func TestMetrics(t *testing.T) {
 		`sandwich_http_requests_total{path="other",code="404"} 2`,
 		"# TYPE sandwich_switches_total counter\nsandwich_switches_total 3\n",
 		"sandwich_completion_tokens_total 2\n", "sandwich_prompt_tokens_total 7\n",
-		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 1`,
-		`sandwich_time_between_tokens_seconds_count{class="reactive"} 1` + "\n",
+		`sandwich_time_to_first_token_seconds_bucket{class="reactive",model="tales-6m",le="+Inf"} 1`,
+		`sandwich_time_between_tokens_seconds_count{class="reactive",model="tales-6m"} 1` + "\n",
 		"sandwich_http_requests_in_flight 0\n", "sandwich_http_body_bytes 0\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -65,10 +65,10 @@ func TestClasses(t *testing.T) {
 	}
 	text := scrape(t, s, "now")
 	for _, want := range []string{
-		`sandwich_time_to_first_token_seconds_count{class="proactive"} 14`,
-		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 9`,
+		`sandwich_time_to_first_token_seconds_count{class="proactive",model="tales-6m"} 14`,
+		`sandwich_time_to_first_token_seconds_bucket{class="reactive",model="tales-6m",le="+Inf"} 9`,
 		`sandwich_queue_seconds_count{class="proactive"} 14`,
-		`sandwich_time_between_tokens_seconds_count{class="reactive"} 0`,
+		`sandwich_time_between_tokens_seconds_count{class="reactive",model="tales-6m"} 0`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in the metrics", want)

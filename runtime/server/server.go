@@ -25,6 +25,7 @@ import (
 	"sandwich/runtime/server/page"
 	"sandwich/runtime/server/responses"
 	"sandwich/runtime/server/status"
+	"sandwich/runtime/server/tracing"
 )
 
 // Options configures a server. Zero fields take the defaults given after each field.
@@ -71,6 +72,7 @@ type Options struct {
 	Log        *slog.Logger            // receives a line for each request, more at level Debug; nil: no log
 	Metrics    func() []metrics.Metric // further metrics of /metrics; nil: none
 	LogDropped func() int64            // number of lines that Log or ErrorLog dropped, for /metrics; nil: unknown
+	Tracer     *tracing.Tracer         // records the requests of routes that need the model; nil: none
 	ErrorLog   *log.Logger             // of net/http; nil: the standard logger
 }
 
@@ -195,7 +197,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rt, path, known = s.prefixRoute(path, r.Method)
 	}
 	x := exchange.NewExchange(w, r, path)
-	x.Format = rt.format
+	if x.Format = rt.format; known && !rt.open && path != "/metrics" {
+		x.StartTrace(s.opts.Tracer, r)
+	}
 	if r.ContentLength != 0 {
 		c := conntable.Of(r.Context())
 		c.Receive(s.opts.BodyTimeout)
@@ -204,6 +208,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		s.run.Counters.Request(path, x.Status)
 		x.Log(s.opts.Log)
+		x.EndTrace()
 	}()
 
 	if !s.hostAllowed(r) {
@@ -276,7 +281,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 		own = s.opts.Metrics()
 	}
 	if s.opts.LogDropped != nil {
-		own = append(own, metrics.Metric{Name: "sandwich_log_dropped_total", Counter: true,
+		own = append(own, metrics.Metric{Name: "sandwich_log_dropped_lines_total", Counter: true,
 			Value: float64(s.opts.LogDropped()),
 			Help:  "Log lines dropped because stderr was not read."})
 	}

@@ -8,13 +8,13 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
+	"sandwich/runtime/server/tracing"
 )
 
 // Exchange is one HTTP request with its response. It is the ResponseWriter of the handlers and
@@ -22,13 +22,15 @@ import (
 type Exchange struct {
 	http.ResponseWriter
 	ID         string
-	Trace      string // of the client's traceparent header; "": none
+	Trace      string // id of the trace, of the client's traceparent header or of Spans; "": none
+	Spans      *tracing.Request
 	Route      string // path pattern of the route: one of a fixed set
 	Method     string
 	Start      time.Time
 	Status     int
 	Salt       [sha256.Size]byte // of the API key
 	Class      api.Class
+	Model      string          // that answers
 	KeyUrgency request.Urgency // default urgency of the API key
 	Err        *apierr.Error   // the error response, if any
 	Format     apierr.Format   // error format of the route
@@ -54,28 +56,8 @@ func NewExchange(w http.ResponseWriter, r *http.Request, route string) *Exchange
 		x.ID = "req-" + rand.Text()
 	}
 	w.Header().Set(RequestID, x.ID)
-	x.Trace = traceOf(r.Header.Get("Traceparent"))
+	x.Trace = tracing.TraceID(r.Header.Get("Traceparent"))
 	return x
-}
-
-// traceOf returns the trace id of a traceparent header (W3C Trace Context, level 1), or "" if the
-// header is not valid.
-func traceOf(parent string) string {
-	const version, trace, span, flags = 2, 32, 16, 2
-	fields := strings.Split(parent, "-")
-	if len(fields) < 4 || len(fields[0]) != version || len(fields[1]) != trace || len(fields[2]) != span ||
-		len(fields[3]) != flags || fields[0] == "00" && len(fields) > 4 || fields[0] == "ff" {
-		return ""
-	}
-	for _, f := range fields[:4] {
-		if strings.Trim(f, "0123456789abcdef") != "" {
-			return ""
-		}
-	}
-	if strings.Trim(fields[1], "0") == "" || strings.Trim(fields[2], "0") == "" {
-		return ""
-	}
-	return fields[1]
 }
 
 // isCleanID reports whether a client's request id may appear in the log and in a header.

@@ -138,6 +138,7 @@ func (g *group) runChoice(i int, r api.Request, begun func()) {
 			defer g.mu.Unlock()
 			return emit(t)
 		})
+		g.x.Phases(i, &res, err)
 		var full *api.QueueFullError
 		if i > 0 && errors.As(err, &full) && g.pause(full.RetryAfter) {
 			continue

@@ -75,7 +75,7 @@ func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byt
 		fail.Write(w)
 		return
 	}
-	x.Class = c.Class
+	x.Class, x.Model = c.Class, s.Gen.Models()[0].ID
 	c.Salt, x.Stream = saltOf(x, c), c.Stream
 	s.note(x, c, len(body))
 	answer(x, r, c)
@@ -166,7 +166,12 @@ func (s *Runner) Refuse(x *exchange.Exchange, r *http.Request, err error) {
 // Finished counts a successful generation.
 func (s *Runner) Finished(x *exchange.Exchange, r *api.Result) {
 	x.Result = r
-	s.Counters.Finished(r, x.Class, time.Since(x.Start))
+	s.Counters.Finished(r, seriesOf(x), time.Since(x.Start))
+}
+
+// seriesOf returns the series of the histograms that count a request.
+func seriesOf(x *exchange.Exchange) metrics.Series {
+	return metrics.Series{Model: x.Model, Class: x.Class}
 }
 
 // timed wraps emit to observe the times between tokens of a choice. Text held back after the last
@@ -178,9 +183,9 @@ func (s *Runner) timed(x *exchange.Exchange, emit func(api.Token) error) func(ap
 			now := time.Now()
 			switch {
 			case x.Tokens == 0:
-				s.Counters.FirstToken(x.Class, now.Sub(x.Start))
+				s.Counters.FirstToken(seriesOf(x), now.Sub(x.Start))
 			case !last.IsZero():
-				s.Counters.BetweenTokens(x.Class, now.Sub(last))
+				s.Counters.BetweenTokens(seriesOf(x), now.Sub(last))
 			}
 			last = now
 			x.NoteToken(now)

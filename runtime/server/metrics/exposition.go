@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"sandwich/runtime/api"
 )
 
-// namedHistogram is a metric with one histogram, or one for each class of requests.
+// namedHistogram is a metric with a histogram for each set of labels.
 type namedHistogram struct {
 	name, help string
-	of         []histogram
+	of         []labeled
+}
+
+// labeled is a histogram with its labels.
+type labeled struct {
+	labels [][2]string
+	histogram
 }
 
 var (
@@ -21,9 +25,10 @@ var (
 	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// exposition writes samples in the Prometheus text format, version 0.0.4. Samples are sorted by
-// name and labels; each name has one header.
+// exposition writes samples in the Prometheus text format, version 0.0.4, also under previous
+// names. Samples are sorted by name and labels; each name has one header.
 func exposition(samples []Metric, hists []namedHistogram) []byte {
+	samples, hists = withOldNames(samples, hists)
 	slices.SortStableFunc(samples, func(a, b Metric) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), slices.CompareFunc(a.Labels, b.Labels, func(x, y [2]string) int {
 			return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
@@ -42,12 +47,8 @@ func exposition(samples []Metric, hists []namedHistogram) []byte {
 	}
 	for _, h := range hists {
 		out = appendHeader(out, h.name, h.help, "histogram")
-		for class := range h.of {
-			var labels [][2]string
-			if len(h.of) > 1 {
-				labels = [][2]string{{"class", api.Class(class).String()}}
-			}
-			out = h.of[class].appendTo(out, h.name, labels)
+		for i := range h.of {
+			out = h.of[i].appendTo(out, h.name, h.of[i].labels)
 		}
 	}
 	return out

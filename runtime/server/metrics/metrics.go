@@ -3,7 +3,9 @@
 package metrics
 
 import (
-	"runtime/metrics"
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -25,15 +27,26 @@ type Metric struct {
 type Counters struct {
 	mu       sync.Mutex
 	requests map[requestLabel]uint64
-	latency  histogram    // of a whole generation
-	ttft     [2]histogram // time to the first token, by class
-	gap      [2]histogram // time between tokens of a request, by class
-	queue    [2]histogram // time to the first forward, by class
+	series   map[Series]*durations
 
 	InFlight atomic.Int64
 	prompt   total
 	cached   total
 	tokens   total
+}
+
+// Series are the labels of a histogram.
+type Series struct {
+	Model string // one of the served models
+	Class api.Class
+}
+
+// durations are the histograms of a series.
+type durations struct {
+	request histogram // whole generations
+	ttft    histogram // time to the first token
+	gap     histogram // time between tokens of a request
+	queue   histogram // time to the first forward
 }
 
 // total is a counter that never decreases.
@@ -84,20 +97,33 @@ func (c *Counters) Request(path string, status int) {
 	c.requests[requestLabel{path, status}]++
 }
 
-// observe counts a duration in h.
-func (c *Counters) observe(h *histogram, d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h.observe(d)
+// of returns the histograms of a series. All classes of a model have some. The caller holds the
+// lock.
+func (c *Counters) of(s Series) *durations {
+	if d := c.series[s]; d != nil {
+		return d
+	}
+	if c.series == nil {
+		c.series = make(map[Series]*durations)
+	}
+	for _, class := range []api.Class{api.Reactive, api.Proactive} {
+		if of := (Series{s.Model, class}); c.series[of] == nil {
+			c.series[of] = new(durations)
+		}
+	}
+	return c.series[s]
 }
 
 // Finished counts a successful generation that took the given time.
-func (c *Counters) Finished(r *api.Result, class api.Class, took time.Duration) {
+func (c *Counters) Finished(r *api.Result, s Series, took time.Duration) {
 	c.prompt.add(r.PromptTokens)
 	c.cached.add(r.CachedTokens)
 	c.tokens.add(r.Tokens)
-	c.observe(&c.latency, took)
-	c.observe(&c.queue[class], r.Queued)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.of(s)
+	d.request.observe(took)
+	d.queue.observe(r.Queued)
 }
 
 // Text returns all metrics in the Prometheus text format. bodyBytes is the memory of request
@@ -108,12 +134,20 @@ func (c *Counters) Text(bodyBytes int64, more []Metric) []byte {
 }
 
 // FirstToken observes the time from a request to its first token.
-func (c *Counters) FirstToken(class api.Class, d time.Duration) { c.observe(&c.ttft[class], d) }
+func (c *Counters) FirstToken(s Series, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of(s).ttft.observe(d)
+}
 
 // BetweenTokens observes the time between two tokens of a request.
-func (c *Counters) BetweenTokens(class api.Class, d time.Duration) { c.observe(&c.gap[class], d) }
+func (c *Counters) BetweenTokens(s Series, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of(s).gap.observe(d)
+}
 
-// collect returns the server's metrics and those of the Go runtime.
+// collect returns the metrics of the server, of the Go runtime and of the process.
 func (c *Counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogram) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,25 +165,27 @@ func (c *Counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 	add("sandwich_cached_prompt_tokens_total", "Prompt tokens that were reused, not computed.", true, c.cached.value())
 	add("sandwich_completion_tokens_total", "Tokens generated for finished requests.", true, c.tokens.value())
 
-	samples := []metrics.Sample{
-		{Name: "/sched/goroutines:goroutines"}, {Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/gc/cycles/total:gc-cycles"},
-	}
-	metrics.Read(samples)
-	value := func(i int) float64 {
-		if samples[i].Value.Kind() != metrics.KindUint64 {
-			return 0
-		}
-		return float64(samples[i].Value.Uint64())
-	}
-	add("go_goroutines", "Goroutines that exist.", false, value(0))
-	add("go_memory_heap_objects_bytes", "Bytes of live and not yet swept objects on the Go heap.", false, value(1))
-	add("go_gc_cycles_total", "Completed garbage collections.", true, value(2))
+	out = append(append(out, goMetrics()...), processMetrics()...)
+	return out, c.histograms()
+}
 
-	return out, []namedHistogram{
-		{"sandwich_request_seconds", "Time of a whole generation.", []histogram{c.latency}},
-		{"sandwich_time_to_first_token_seconds", "Time from the request to its first token.", c.ttft[:]},
-		{"sandwich_time_between_tokens_seconds", "Time between two tokens of a request.", c.gap[:]},
-		{"sandwich_queue_seconds", "Time from the request to its first forward.", c.queue[:]},
+// histograms returns copies of the histograms of all series, ordered by model and class. The caller
+// holds the lock.
+func (c *Counters) histograms() []namedHistogram {
+	list := []namedHistogram{
+		{name: "sandwich_request_duration_seconds", help: "Time of a whole generation."},
+		{name: "sandwich_time_to_first_token_seconds", help: "Time from the request to its first token."},
+		{name: "sandwich_time_between_tokens_seconds", help: "Time between two tokens of a request."},
+		{name: "sandwich_queue_duration_seconds", help: "Time from the request to its first forward."},
 	}
+	keys := slices.SortedFunc(maps.Keys(c.series), func(a, b Series) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Class, b.Class))
+	})
+	for _, s := range keys {
+		d, labels := c.series[s], [][2]string{{"class", s.Class.String()}, {"model", s.Model}}
+		for i, h := range []histogram{d.request, d.ttft, d.gap, d.queue} {
+			list[i].of = append(list[i].of, labeled{labels, h})
+		}
+	}
+	return list
 }

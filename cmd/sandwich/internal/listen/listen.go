@@ -42,9 +42,8 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 		"from TLS (may be repeated)")
 	fs.StringArrayVar(&f.health, "health-listen", nil, "address, as of --listen, that serves only "+
 		"/health and /metrics, without a key, and without TLS unless it ends in ,tls=yes (may be repeated)")
-	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate and its issuers, for TLS on the "+
-		"TCP addresses "+
-		"of --listen; it is read again when it changes and at SIGHUP")
+	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate and its issuers, for TLS on the TCP "+
+		"addresses of --listen; it is read again when it changes and at SIGHUP")
 	fs.StringVar(&f.key, "tls-key", "", "PEM file with the key of --tls-cert")
 	fs.StringVar(&f.profile, "pprof", "", "loopback address, such as 127.0.0.1:6060, that serves profiles of this "+
 		"process for go tool pprof")

@@ -6,11 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"sync"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/listen"
 	"sandwich/cmd/sandwich/internal/profiling"
@@ -18,6 +19,7 @@ import (
 	"sandwich/cmd/sandwich/internal/systemd"
 	"sandwich/runtime/server"
 	"sandwich/runtime/server/metrics"
+	"sandwich/runtime/server/tracing"
 )
 
 // listeners holds the listeners and API keys of a server. It exists from before the model is loaded
@@ -26,6 +28,7 @@ type listeners struct {
 	server  *server.Server
 	sockets *listen.Listeners
 	notify  *systemd.Notifier
+	tracer  *tracing.Tracer
 	serving string      // describes what is served, for systemd; set before isReady
 	isReady atomic.Bool // systemd knows that the server is ready
 	stages  stages
@@ -57,6 +60,9 @@ func (f *serveFlags) openListeners() (*listeners, error) {
 	if d.keys, err = readKeys(f.keys); err != nil {
 		return nil, exit.Usage(err)
 	}
+	if d.tracer, err = openTracer(f.otlp); err != nil {
+		return nil, exit.Usage(err)
+	}
 	if d.sockets, err = f.listen.Open(show.Notice); err != nil {
 		return nil, err
 	}
@@ -66,12 +72,16 @@ func (f *serveFlags) openListeners() (*listeners, error) {
 	d.server = server.New(nil, f.access.options(server.Options{
 		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns, DrainDelay: f.drainDelay,
 		Hurry: d.hurry, OpenMetrics: f.openMetrics, Metrics: d.metrics,
+		Tracer: d.tracer,
 	}, d.sockets.URLs))
 	return d, nil
 }
 
-// metrics returns the metrics of the listeners.
-func (d *listeners) metrics() (out []metrics.Metric) {
+// metrics returns the metrics of the build, of traces and of the certificate.
+func (d *listeners) metrics() []metrics.Metric {
+	out := append(d.tracer.Metrics(), metrics.Metric{Name: "sandwich_build_info", Help: "1, with the build.", Value: 1,
+		Labels: [][2]string{{"version", build.Version()}, {"commit", build.Commit()},
+			{"goversion", runtime.Version()}}})
 	if pair := d.sockets.Pair; pair != nil {
 		out = append(out, metrics.Metric{Name: "sandwich_tls_certificate_expiry_timestamp_seconds",
 			Help:  "Time at which the certificate of --tls-cert expires, in seconds since 1970.",
@@ -129,6 +139,7 @@ func (d *listeners) ready(name string, progress func() (uint64, bool)) {
 	d.serving = "serving " + name + " on " + bound
 	d.isReady.Store(true)
 	d.notify.Ready(d.serving)
+	d.stages.trace(d.tracer, name)
 	go d.notify.Watch(d.serves, progress)
 }
 
@@ -147,30 +158,18 @@ func (d *listeners) awaitHurry(delay time.Duration) {
 	}
 }
 
-// close stops the reloading of keys and the listeners that report the shutdown.
+// traceTime limits how long close waits for the collector of traces.
+const traceTime = 2 * time.Second
+
+// close stops the reloading of keys and the listeners that report the shutdown, and sends the last
+// traces.
 func (d *listeners) close() {
 	signal.Stop(d.hangUps)
 	close(d.hangUps)
 	signal.Stop(d.stops)
 	close(d.stops)
 	d.end()
-}
-
-// stages limits the reports of loading: one for each stage, and one every reportInterval.
-type stages struct {
-	mu   sync.Mutex
-	last string
-	at   time.Time
-}
-
-const reportInterval = 10 * time.Second
-
-// report calls tell if the stage is new or the last report is old.
-func (s *stages) report(stage string, tell func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := time.Now(); stage != s.last || now.Sub(s.at) > reportInterval {
-		s.last, s.at = stage, now
-		tell()
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), traceTime)
+	defer cancel()
+	d.tracer.Close(ctx)
 }

@@ -42,6 +42,7 @@ type serveFlags struct {
 	grace       time.Duration
 	drainDelay  time.Duration
 	openMetrics bool
+	otlp        string // address of the collector of traces; "": that of the environment
 	access      accessFlags
 	prefixes    modelflags.PrefixStore
 	reread      func() (reloaded, error)
@@ -136,6 +137,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.Duration(fs, &f.drainDelay, "drain-delay", 0, "time after SIGTERM in which requests are still accepted "+
 		"while /health reports the shutdown, for load balancers, such as 5s; a second signal ends it")
 	fs.BoolVar(&f.openMetrics, "open-metrics", false, "answer /metrics without an API key")
+	fs.StringVar(&f.otlp, "otlp-endpoint", "", "address of an OpenTelemetry collector for traces over OTLP/HTTP, such "+
+		"as http://127.0.0.1:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT; without it no traces)")
 	f.prefixes.Add(fs)
 	f.access.add(c)
 	f.reread = func() (r reloaded, err error) {
