@@ -2,7 +2,9 @@
 package healthcheck
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,8 +23,8 @@ import (
 
 // NewHealth returns the verb health.
 func NewHealth() *cobra.Command {
-	var main []string
-	var health string
+	var main, health []string
+	var cert string
 	var limit time.Duration
 	c := &cobra.Command{
 		Use:   "health [URL]",
@@ -31,8 +33,9 @@ func NewHealth() *cobra.Command {
 also while it loads the model, while it finishes its last requests, and if it does not answer within --timeout. Container
 engines and scripts use it as a health check; it needs no key.
 
-Without a URL the server is found by the settings of serve: --health-listen if it is set, else the first --listen. Both can
-be set by SANDWICH_HEALTH_LISTEN and SANDWICH_LISTEN, which serve reads too. A URL without a path gets /health.`,
+Without a URL the server is found by the settings of serve: --health-listen if it is set, else the first --listen with an
+address, over TLS if --tls-cert is set. The environment (SANDWICH_LISTEN) and the top of the file of settings set them for
+both commands. A URL without a path gets /health. Certificates of servers of this host are not verified.`,
 		Example: `  sandwich health
   sandwich health http://127.0.0.1:8081
   sandwich health unix:/run/sandwich/sandwich.sock
@@ -40,18 +43,17 @@ be set by SANDWICH_HEALTH_LISTEN and SANDWICH_LISTEN, which serve reads too. A U
 		Args: atMostOneURL,
 	}
 	c.Flags().StringArrayVar(&main, "listen", []string{"127.0.0.1:8080"}, "address and port of the server, or "+
-		"unix:PATH (may be repeated; the first is asked)")
-	c.Flags().StringVar(&health, "health-listen", "", "address and port of the server's listener for /health")
+		"unix:PATH (may be repeated; the first with an address is asked)")
+	c.Flags().StringArrayVar(&health, "health-listen", nil, "address and port of the server's listener for /health "+
+		"(may be repeated)")
+	c.Flags().StringVar(&cert, "tls-cert", "", "certificate of the server; if it is set, --listen addresses use TLS")
 	flags.Duration(c.Flags(), &limit, "timeout", 3*time.Second, "time limit for the answer")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		text := health
-		if text == "" && len(main) > 0 {
-			text = main[0]
-		}
+		text := cmp.Or(address(health), address(main))
 		if len(args) == 1 {
 			text = args[0]
 		}
-		s, err := parse(text)
+		s, err := parse(text, cert != "" && address(health) == "" && len(args) == 0)
 		if err != nil {
 			return exit.Usage(err)
 		}
@@ -96,6 +98,7 @@ func (s *server) status(ctx context.Context) (string, error) {
 		return "", err
 	}
 	client := http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: s.loopback}, // nothing secret is sent
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			if s.socket != "" {
 				return new(net.Dialer).DialContext(ctx, "unix", s.socket)

@@ -78,6 +78,11 @@ func TestHealthSettings(t *testing.T) {
 		return s
 	}
 	main, health := answer("main"), answer("health")
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"status":"secure"}`))
+	}))
+	defer secure.Close()
+	tlsAddr := secure.Listener.Addr().String()
 	_, port, err := net.SplitHostPort(main.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +105,12 @@ func TestHealthSettings(t *testing.T) {
 		{"main", []string{"--listen", ":" + port}},
 		{"health", []string{"--listen", "127.0.0.1:1", "--health-listen", health.Listener.Addr().String()}},
 		{"main", []string{"--health-listen", "127.0.0.1:1", main.URL + "/"}},
+		{"main", []string{"--listen", "fd:api", "--listen", "127.0.0.1:" + port}},
+		{"main", []string{"--tls-cert", "c", "--listen", "127.0.0.1:" + port + ",tls=no"}},
+		{"secure", []string{"--tls-cert", "c", "--listen", tlsAddr}},
+		{"secure", []string{secure.URL}},
+		{"secure", []string{"--health-listen", "fd:health", "--health-listen", tlsAddr + ",tls=yes"}},
+		{"health", []string{"--tls-cert", "c", "--listen", tlsAddr, "--health-listen", health.Listener.Addr().String()}},
 		{"socket", []string{"unix:" + socket + ",mode=0660"}},
 	} {
 		out, err := run(t, append(test.args, "--timeout", "60s")...)
@@ -130,6 +141,7 @@ func TestHealthRefusals(t *testing.T) {
 		{[]string{"ftp://127.0.0.1"}, exit.Input, "is not an address"},
 		{[]string{"unix:relative"}, exit.Input, "absolute path"},
 		{[]string{""}, exit.Input, "is not an address"},
+		{[]string{"--listen", "fd:api"}, exit.Input, "is not an address"},
 		{[]string{"http://[::"}, exit.Input, "is not an address"},
 		{[]string{"a", "b"}, exit.Input, "unexpected argument"},
 		{[]string{gone.URL}, exit.Failed, "connection refused"},
