@@ -17,9 +17,9 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: clients schemas agents agents-drafts agent-sessions pulls gate-proof
 .PHONY: device-check device-check-build
 .PHONY: test-ops
-.PHONY: release release-check test-deb module
 .PHONY: test-page
 .PHONY: test-haproxy test-restart test-slurm test-exports
+.PHONY: release release-check test-deb test-guest test-module module
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -193,6 +193,12 @@ release-check: release ## builds the release again from a copy in another folder
 
 test-deb: ## installs the package of bin/release in a Debian chroot, serves as its user and purges it; needs root, debootstrap and a mirror
 	sh packaging/test/deb.sh $(abspath $(RELEASED))
+
+test-guest: ## boots and reboots the package of bin/release under systemd in an emulated guest; needs root, qemu and a kernel (docs/contributing/release.md)
+	sh packaging/test/guest.sh $(abspath $(RELEASED))
+
+test-module: ## renames a copy of the source tree and builds it; minutes
+	$(GO) test -count=1 -timeout 0 -run 'TestRenamedTreeBuilds$$' -v ./$(RELEASE)/rename -whole
 
 module: ## renames the module in this checkout: make module MODULE=host/owner/name
 	@test -n "$(MODULE)" || { echo "name the module: make module MODULE=example.com/owner/sandwich"; exit 1; }
