@@ -68,7 +68,7 @@ inside systemctl enable sandwich.service
 
 echo "== serve as the user of the service"
 inside install -d -o sandwich -g sandwich -m 750 /var/lib/sandwich /var/cache/sandwich
-port=$((20000 + $$ % 20000))
+port=$((20000 + $$ % 10000))
 echo "listen: 127.0.0.1:$port" >"$chroot/tmp/changed"
 sed -i "s/^listen: .*/listen: 127.0.0.1:$port/" "$chroot/etc/sandwich/config.yaml"
 as_user sandwich serve >"$chroot/tmp/serve.log" 2>&1 &
