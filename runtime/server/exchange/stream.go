@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -89,6 +90,24 @@ func (s *Stream) Progress(p api.Progress) {
 	s.KeepAlive()
 	s.SendHeader()
 	_ = s.Flush() // Generate notices by its context or its next token
+}
+
+// Loading reports the progress of loading the model, from 0 to 1, on a stream: as a comment in
+// server-sent events, else as a keep-alive message. It sends nothing before a tenth of the
+// heartbeat, so that errors that occur at once have their status.
+func (s *Stream) Loading(share float64) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.over || time.Since(s.last) < s.interval/longPrompt {
+		return
+	}
+	if s.ContentType == "text/event-stream" {
+		s.Buf = fmt.Appendf(s.Buf, ": loading the model, %.0f %%\n\n", 100*share)
+	} else {
+		s.KeepAlive()
+	}
+	s.SendHeader()
+	_ = s.Flush() // the caller notices by its context
 }
 
 // AppendProgress appends the progress of the prompt in llama-server's format.
