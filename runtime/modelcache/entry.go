@@ -314,7 +314,7 @@ func (e *Entry) loadNow(ctx context.Context, l *load) (err error) {
 		c.counts.Failed++
 		return err
 	}
-	e.instance, e.memory = i, need.most(i.Used())
+	e.instance, e.memory = i, i.Used()
 	c.account(e.memory, need)
 	c.counts.Loads++
 	e.last = c.tick()

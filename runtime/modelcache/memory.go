@@ -33,15 +33,6 @@ func (m Memory) plus(o Memory, sign int64) Memory {
 	return out
 }
 
-// most returns the larger memory of both for each node.
-func (m Memory) most(o Memory) Memory {
-	out := maps.Clone(m)
-	for node, n := range o {
-		out[node] = max(out[node], n)
-	}
-	return out
-}
-
 // Budget limits the memory of models in bytes: in total, and on NUMA nodes. 0 and nodes without an
 // entry are not limited.
 type Budget struct {

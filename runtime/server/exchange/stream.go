@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -35,6 +36,7 @@ type Stream struct {
 	over           bool
 	soon           bool         // the next heartbeat sends the header
 	PromptProgress api.Progress // progress of the prompt
+	loading        string       // comment while the model loads, else ""
 	last           time.Time
 	beat           *time.Timer
 }
@@ -65,6 +67,7 @@ func (s *Stream) Start() {
 func (s *Stream) Queued(q api.Queue) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+	s.loading = ""
 	if s.opened {
 		return
 	}
@@ -98,11 +101,12 @@ func (s *Stream) Progress(p api.Progress) {
 func (s *Stream) Loading(share float64) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+	s.loading = fmt.Sprintf(": loading the model, %.0f %%\n\n", 100*share)
 	if s.over || time.Since(s.last) < s.interval/longPrompt {
 		return
 	}
 	if s.ContentType == "text/event-stream" {
-		s.Buf = fmt.Appendf(s.Buf, ": loading the model, %.0f %%\n\n", 100*share)
+		s.Comment()
 	} else {
 		s.KeepAlive()
 	}
@@ -175,7 +179,7 @@ func (s *Stream) Flush() error {
 }
 
 // Comment appends a comment to Buf, which readers of events ignore.
-func (s *Stream) Comment() { s.Buf = append(s.Buf, ": waiting\n\n"...) }
+func (s *Stream) Comment() { s.Buf = append(s.Buf, cmp.Or(s.loading, ": waiting\n\n")...) }
 
 // heartbeat sends a keep-alive message if nothing was sent for a while.
 func (s *Stream) heartbeat() {

@@ -31,6 +31,17 @@ const (
 	embedParallel   = 64   // texts that such a model reads at once
 )
 
+// Memory of an engine in addition to its forecast.
+const (
+	workerBytes = 2 << 20 // scratch memory of a worker, and of a rank
+	roundBytes  = 8 << 20 // of a rank: its buffers are rounded up to huge pages
+)
+
+// scratch returns the memory of a rank of the plan that its workers use to compute ops.
+func (o *opened) scratch(rank int) int64 {
+	return workerBytes * int64(1+o.Plan.Ranks[rank].PUs.Count())
+}
+
 // source opens one model of the catalog. It implements modelcache.Source.
 type source struct {
 	set   *Set
@@ -155,7 +166,7 @@ func (o *opened) size() error {
 			if r.Node != nil {
 				node = *r.Node
 			}
-			need[node] += r.Total
+			need[node] += r.Total + roundBytes + o.scratch(r.Rank)
 			kv += r.KV
 		}
 		err = budget.Check(need)
@@ -198,6 +209,7 @@ func (o *opened) Load(ctx context.Context, progress func(share float64)) (modelc
 		return nil, o.source.wrap(err)
 	}
 	i := &instance{Generator: o.Generator(e, v.Parallel), engine: e, session: o.Session}
+	i.used = o.used(e)
 	m := e.Runner().Memory()
 	set.o.Notice(fmt.Sprintf("%s: loaded; weights %s, KV cache %s, activations %s", o.Name,
 		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV), mem.FormatBytes(m.Activations)))
@@ -209,26 +221,31 @@ type instance struct {
 	*answer.Generator
 	engine  *engine.Engine
 	session *session.Session
+	used    modelcache.Memory
 }
 
-// Used implements modelcache.Instance.
-func (i *instance) Used() modelcache.Memory {
-	used := modelcache.Memory{}
-	places, err := i.engine.Placement()
+// used returns the memory of an engine of the session.
+func (o *opened) used(e *engine.Engine) modelcache.Memory {
+	places, err := e.Placement()
 	if err != nil { // the system cannot tell where memory is
-		m := i.engine.Runner().Memory()
-		used[mem.AnyNode] = m.Weights + m.KV + m.Activations
-		return used
+		return o.need
 	}
+	used := modelcache.Memory{}
 	for _, p := range places {
-		n := p.Bytes
-		if p.What == "activations" { // Placement lists one of the sets
-			n *= sched.Sets
+		switch p.What {
+		case "activations": // Placement lists one of the sets
+			used[p.Node] += sched.Sets * p.Bytes
+		case "weights":
+			used[p.Node] += p.Bytes + o.scratch(p.Rank)
+		default:
+			used[p.Node] += p.Bytes
 		}
-		used[p.Node] += n
 	}
 	return used
 }
+
+// Used implements modelcache.Instance.
+func (i *instance) Used() modelcache.Memory { return i.used }
 
 // Close implements modelcache.Instance.
 func (i *instance) Close() {
