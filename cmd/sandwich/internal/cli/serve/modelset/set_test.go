@@ -140,8 +140,8 @@ func ask(t *testing.T, h http.Handler, path, body string) string {
 		t.Errorf("%s: %v: %s", path, err, data)
 	}
 	out := fmt.Sprint(w.Code)
-	for _, name := range []string{"choices", "content", "message", "response", "data", "embeddings", "results", "tokens",
-		"error"} {
+	for _, name := range []string{"choices", "content", "message", "response", "data", "embeddings", "results",
+		"tokens", "error"} {
 		out += " " + string(object[name])
 	}
 	return out
@@ -207,8 +207,8 @@ func TestMixed(t *testing.T) {
 		if m.name == "embed" || m.name == "rank" {
 			context = 64
 		}
-		s, err := Open(options(t, catalogOf(t, dir, fmt.Sprintf("models: [{name: %s, model: %s.gguf, context: %d}]", m.name,
-			m.file, context))))
+		alone := fmt.Sprintf("models: [{name: %s, model: %s.gguf, context: %d}]", m.name, m.file, context)
+		s, err := Open(options(t, catalogOf(t, dir, alone)))
 		if err != nil {
 			t.Fatal(err)
 		}
