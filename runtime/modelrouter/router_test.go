@@ -153,7 +153,7 @@ func TestEveryAPI(t *testing.T) {
 			if status != http.StatusOK {
 				t.Errorf("%s of %s: %d %s", path, name, status, text)
 			}
-			// The answer has the name of the model, or its length as a number of tokens or a vector.
+			// The answer has the name of the model, or its length as a number of tokens or vector.
 			results[name] = "one"
 			if strings.Contains(text, "second") || strings.Contains(text, `"count":6`) ||
 				strings.Contains(text, "[6]") {
