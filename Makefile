@@ -20,6 +20,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: test-page
 .PHONY: test-haproxy test-restart test-slurm test-exports
 .PHONY: release release-check test-deb test-guest test-module module
+.PHONY: models-check
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -283,6 +284,15 @@ ablation: build ## reactive first token and proactive throughput without each pa
 PAPERS_MACHINE ?= zen4-2c
 PAPERS_MODEL ?= llama-160m
 PAPERS_FLAGS ?= --figures 8,9,10 --minutes 15
+SERVED_MODEL ?= tinyllama-1.1b
+LOADED_MODEL ?= tinyllama-1.1b
+models-check: build ## time per token of SERVED_MODEL while LOADED_MODEL loads, with an A/A arm, and time to the first token after a load; presets, on a quiet machine
+	./$(BIN) model synth --preset $(SERVED_MODEL) --type q8_0 --seed 1 -o bin/served.gguf
+	./$(BIN) model synth --preset $(LOADED_MODEL) --type q8_0 --seed 2 -o bin/loaded.gguf
+	$(GO) test -count=1 -v -timeout 60m -run TestLatency ./cmd/sandwich/internal/cli/serve/modelset \
+	  -latency-served $(CURDIR)/bin/served.gguf -latency-loaded $(CURDIR)/bin/loaded.gguf
+	$(GO) test -count=1 -timeout 60m -run TestMixed ./cmd/sandwich/internal/cli/serve/modelset -mixed 500
+
 papers: build ## Agent.xpu's figures 8 to 10 in the engine with simulated devices; writes docs/results/data/PAPERS_MACHINE/papers-1.csv
 	./$(BIN) model synth --preset $(PAPERS_MODEL) --type q8_0 -o bin/papers.gguf
 	./$(BIN) bench papers --model bin/papers.gguf $(PAPERS_FLAGS) --format csv > bin/papers.csv

@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/energy"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
+	"sandwich/runtime/model"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/status"
 	"sandwich/runtime/textio"
@@ -49,11 +50,22 @@ type Model struct {
 // tokenizer. parallel is the number of requests that run at the same time. verdict is the result of
 // plan verify for the engine's plan.
 func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict check.Judgement) *Generator {
-	m := generation.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
-		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
-		Template: strings.Clone(told.Template)} // the memory of the model file may be unmapped later
-	if e.Pooled() {
-		m.Vector, m.Scores = e.Runner().Model.Outputs, e.Runner().Model.Scores
+	m := Describe(told, tok, e.Runner().Model)
+	m.Context, m.Parallel = e.Context(), parallel
+	text := textio.New(e, tok)
+	text.FindMarks = e.Prefixes() != nil
+	return &Generator{model: m, engine: e, text: text, tok: tok, verdict: verdict,
+		cache: newGrammarCache(cacheBytes, newCompilations()),
+		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
+}
+
+// Describe returns the description of a model for clients, without Context and Parallel. It holds
+// no memory of the model file. ops need no weights.
+func Describe(told Model, tok *tokenizer.Tokenizer, ops *model.Model) generation.ModelInfo {
+	m := generation.ModelInfo{ID: told.Name, Created: time.Now(), Arch: strings.Clone(told.Arch), Type: told.Type,
+		Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes, Template: strings.Clone(told.Template)}
+	if ops.Pooled() {
+		m.Vector, m.Scores = ops.Outputs, ops.Scores
 	}
 	if id, ok := tok.BOS(); ok {
 		m.BOS = string(tok.Piece(id))
@@ -61,11 +73,7 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 	if id, ok := tok.EOS(); ok {
 		m.EOS = string(tok.Piece(id))
 	}
-	text := textio.New(e, tok)
-	text.FindMarks = e.Prefixes() != nil
-	return &Generator{model: m, engine: e, text: text, tok: tok, verdict: verdict,
-		cache: newGrammarCache(cacheBytes, newCompilations()),
-		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
+	return m
 }
 
 // Meter adds the energy that a meter reads to the metrics. It must be called before the Generator
@@ -79,10 +87,8 @@ func (g *Generator) Describe(labels ...[2]string) { g.info = labels }
 // Ready returns an error that states why the engine accepts no requests at present, or nil.
 func (g *Generator) Ready() error { return g.engine.Ready() }
 
-// Models returns the model that is served.
-func (g *Generator) Models() []generation.ModelInfo {
-	return []generation.ModelInfo{g.model}
-}
+// Model describes the model that is served.
+func (g *Generator) Model() generation.ModelInfo { return g.model }
 
 // Generate runs one request and calls emit for each token. Errors are those of Prompt, of the
 // engine, and *api.InvalidError for formats that cannot be enforced.

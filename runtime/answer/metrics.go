@@ -80,7 +80,7 @@ func (g *Generator) Metrics() []metrics.Metric {
 	if places, err := g.engine.Placement(); err == nil {
 		out = append(out, placementMetrics(places)...)
 	}
-	return append(out, energyMetrics(g.meter.Read())...)
+	return append(out, EnergyMetrics(g.meter)...)
 }
 
 // requestMetrics returns the gauges of requests and of the KV blocks that they hold.
@@ -107,6 +107,9 @@ func requestMetrics(s engine.Stats) (out []metrics.Metric) {
 		float64(blocks-free)/float64(max(1, blocks)))
 	return out
 }
+
+// EnergyMetrics returns the metrics of the energy that a meter reads. The meter may be nil.
+func EnergyMetrics(m *energy.Meter) []metrics.Metric { return energyMetrics(m.Read()) }
 
 // energyMetrics returns the counters of energy by source, and a gauge for each source that is not
 // readable.

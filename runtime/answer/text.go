@@ -37,7 +37,7 @@ func (g *Generator) Encode(ctx context.Context, text string, special, parse bool
 
 // Decode returns the text of tokens, control tokens included, or an *api.InvalidError for an id
 // outside the vocabulary.
-func (g *Generator) Decode(ids []int32) (string, error) {
+func (g *Generator) Decode(_ context.Context, ids []int32) (string, error) {
 	for _, id := range ids {
 		if int(id) >= g.tok.Vocab() {
 			return "", &api.InvalidError{Param: "tokens", Message: "holds a token id outside the vocabulary"}

@@ -41,6 +41,9 @@ type Request struct {
 	// Progress is called after each computed part of the prompt, until the first token. It may be
 	// nil.
 	Progress func(Progress)
+	// Loading is called with the progress of loading the model, from 0 to 1, while the request
+	// waits for that. It may be nil.
+	Loading func(share float64)
 	// Keep stores the prefix of the prompt on disk at once, if there is a prefix store. Without it,
 	// and without marks, a prefix is stored when a second prompt has it.
 	Keep        bool

@@ -60,11 +60,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context+1))
 	o.Options.Context = max(o.Options.Context, o.Context)
 	o.Sequences = sched.Residents(o.Parallel)
-	o.Digest = o.Prefixes.Store != nil
-	if back := o.Speculation.Rollback; back == drafting.RollbackCopy ||
-		o.Speculation.Drafter != nil && back != drafting.RollbackReplay {
-		o.DraftRows = rows - 1
-	}
+	o.setLoad(rows)
 	r, err := forward.Open(ctx, o.Options)
 	if err != nil {
 		return nil, err
@@ -112,7 +108,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
 		buffer: sampling.NewBuffer(r.Assembly().Workers.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		begin: time.Now(), drafting: drafts,
+		begin: time.Now(), drafting: drafts, turns: o.Cores,
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator,
 		traffic: monitor, contend: monitor.Contend,
 	}
@@ -121,6 +117,18 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator, &o.Accelerator))
 	e.lanes.quantum = cmp.Or(o.Quantum, sched.DefaultQuantum)
 	return e, nil
+}
+
+// setLoad sets the options of the load of a model for decode batches of up to rows rows.
+func (o *Options) setLoad(rows int) {
+	o.Digest = o.Prefixes.Store != nil
+	if o.Cores != nil {
+		o.Turns = loadTurns{o.Cores}
+	}
+	if back := o.Speculation.Rollback; back == drafting.RollbackCopy ||
+		o.Speculation.Drafter != nil && back != drafting.RollbackReplay {
+		o.DraftRows = rows - 1
+	}
 }
 
 // Ready returns the error with which new requests are refused, nil if they are accepted.

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/offload"
@@ -53,8 +54,23 @@ type forwardGate struct {
 	began   time.Time
 	last    time.Time
 	at      int             // index of the running step
+	turns   Cores           // has the cores during the forward; nil: the engine always has them
+	yields  bool            // the forward halted because another engine waits for the cores
 	upload  *offload.Upload // copies keys and values to the device; nil: none
 }
+
+// Cores grants the cores to an engine, such as *arbiter.Client. The engine holds them during each
+// forward, which halts soon after Preempted returns true. Workers call Preempted concurrently.
+type Cores interface {
+	Acquire(class api.Class)
+	Release()
+	Preempted() bool
+}
+
+// loadTurns lets the load of a model share the cores as proactive work.
+type loadTurns struct{ Cores }
+
+func (t loadTurns) Acquire() { t.Cores.Acquire(api.Proactive) }
 
 // plannedStep is one step of a forward: one of the `of` steps of an op, and its predicted time, 0
 // where no limit needs it.
@@ -73,7 +89,17 @@ type stepTime struct {
 func (p *forwardGate) start(at int) {
 	p.spans = p.spans[:0]
 	p.began = time.Now()
-	p.last, p.at = p.began, at
+	p.last, p.at, p.yields = p.began, at, false
+}
+
+// resume continues after a pause before a step, which does not count as time of the forward. It
+// returns the length of the pause.
+func (p *forwardGate) resume(at int) (pause time.Duration) {
+	now := time.Now()
+	pause = now.Sub(p.last)
+	p.began = p.began.Add(pause)
+	p.last, p.at, p.yields = now, at, false
+	return pause
 }
 
 // Passed implements exec.Gate.
@@ -86,6 +112,10 @@ func (p *forwardGate) Passed(next int) (halt bool) {
 		p.upload.Reached(p.steps[next-1].op)
 	}
 	if p.stop.Load() {
+		return true
+	}
+	if p.turns != nil && p.turns.Preempted() {
+		p.yields = true
 		return true
 	}
 	return p.quantum > 0 && now.Sub(p.began)+p.next(next) > p.quantum

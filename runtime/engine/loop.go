@@ -119,6 +119,7 @@ func (c *lane) Begin(act *sched.Action) {
 	c.sched.Fill(act.Lane, &c.batch)
 	c.set, c.next = int(act.Set), 0
 	j := c.jobs[act.ID]
+	c.class = c.classOf(act)
 	planned := *act
 	if act.Kind == sched.Resume && (c.again || j != nil && j.resumeAt == 0) {
 		planned.Kind = sched.Prefill
@@ -136,8 +137,26 @@ func (c *lane) Begin(act *sched.Action) {
 	}
 }
 
+// classOf returns the class of the most urgent request of a forward. Engine.mu is held.
+func (c *lane) classOf(act *sched.Action) api.Class {
+	class := api.Proactive
+	if j := c.jobs[act.ID]; j != nil {
+		class = min(class, j.req.Class)
+	}
+	for _, r := range act.Rows {
+		if j := c.jobs[r.ID]; j != nil {
+			class = min(class, j.req.Class)
+		}
+	}
+	return class
+}
+
 // Run executes a forward from the op at which it halted, or from the first.
 func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
+	if c.turns != nil {
+		c.turns.Acquire(c.class)
+		defer c.turns.Release()
+	}
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
@@ -147,8 +166,16 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	c.runner.Cut(c.cuts[c.set])
 	c.sharing = c.shares(f.Kind.Phase())
 	c.gate.upload = c.beginUpload()
+	c.gate.turns = c.turns
 	c.gate.start(c.next)
 	next, err := c.forward(f)
+	for err == nil && c.gate.yields && next < len(c.gate.steps) {
+		c.turns.Release()
+		c.turns.Acquire(c.class)
+		began = began.Add(c.gate.resume(next))
+		c.next = next
+		next, err = c.forward(f)
+	}
 	if err != nil {
 		panic(err) // the scheduler made the batch and submit checked the tokens, so this is a bug
 	}

@@ -39,6 +39,9 @@ type Options struct {
 	Accelerator DeviceOptions
 	Prefixes    PrefixOptions
 
+	// Cores shares the cores with other engines, unless nil. Parts of the load are proactive.
+	Cores Cores
+
 	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message
 	Observe   func(f Forward)     // is called after each forward, not concurrently; must not block
 	Profile   *profiles.Profile   // its ceilings predict ops that have not run yet; may be nil
@@ -150,6 +153,7 @@ type Engine struct {
 	onDevice lane // forwards of the phases that the device serves, if there is one
 	lanes    lanes
 	leader   *pool.Leader
+	turns    Cores // Options.Cores
 	observe  func(f Forward)
 	lost     func(err error)
 	wake     chan struct{} // capacity 1
@@ -202,6 +206,7 @@ type lane struct {
 	*Engine
 	device  *offload.Runner   // nil: the lane runs on the cores
 	batch   kvcache.Batch     // of the forward in flight
+	class   api.Class         // of its most urgent request
 	set     int               // of activations of that forward
 	base    int               // of the sets on the cores that are the lane's own
 	shared  [phase.Count]bool // on the cores: phases whose forwards run on the device but for the experts

@@ -44,6 +44,9 @@ type Options struct {
 	// mem.Alloc.
 	Memory mem.Allocator
 
+	// Turns, unless nil, gives the cores to other users between parts of the load.
+	Turns load.Turns
+
 	// Workers run the model, unless nil, instead of those that Spin and Unpinned describe. They are
 	// divided among the plan's ranks and outlive the assembly.
 	Workers *Workers
@@ -77,6 +80,7 @@ type Assembly struct {
 	Buffers *Buffers      // activations of one forward
 	Packing time.Duration // time that packing the weights took
 
+	turns      load.Turns
 	sync       tp.Sync
 	rows       int // most rows of a forward
 	logits     int // most of them whose logits are wanted
@@ -104,7 +108,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, ownWorkers: o.Workers == nil,
-		sync: o.Sync, rows: o.rows(m), logits: o.LogitRows, context: o.Context}
+		turns: o.Turns, sync: o.Sync, rows: o.rows(m), logits: o.LogitRows, context: o.Context}
 	if m.LearnedPositions() && o.Context > m.Dims.Context {
 		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
 			m.Dims.Context, o.Context)
@@ -137,7 +141,7 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	}
 	began := time.Now()
 	if a.Weights, err = load.Load(ctx, a.Shards, o.Plan, a.Workers.Pool, load.Options{Groups: a.Workers.Grouping(),
-		Progress: o.Progress, Digest: digest, Memory: o.Memory}); err != nil {
+		Progress: o.Progress, Digest: digest, Memory: o.Memory, Turns: o.Turns}); err != nil {
 		return err
 	}
 	if digest != nil {
@@ -147,11 +151,11 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	if a.Buffers, err = a.NewBuffers(); err != nil {
 		return err
 	}
-	if err := a.Workers.touch(ctx, a.KV.Memory); err != nil {
+	if err := a.Workers.touch(ctx, a.turns, a.KV.Memory); err != nil {
 		return err
 	}
 	if a.States != nil {
-		if err := a.Workers.touch(ctx, func(int) *mem.Buffer { return a.States.Memory() }); err != nil {
+		if err := a.Workers.touch(ctx, a.turns, func(int) *mem.Buffer { return a.States.Memory() }); err != nil {
 			return err
 		}
 	}
@@ -203,7 +207,7 @@ func (a *Assembly) NewBuffers() (*Buffers, error) {
 // Touch faults in the pages of activations, so that no request waits for that. It must not be
 // called inside pool.Pool.Lead.
 func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
-	return a.Workers.touch(ctx, b.Memory)
+	return a.Workers.touch(ctx, a.turns, b.Memory)
 }
 
 // Compile prepares a phase of a plan that shares the weights of this assembly, to run on its

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/allreduce"
 	"sandwich/runtime/exec/gemm"
+	"sandwich/runtime/exec/load"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
@@ -188,25 +190,42 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 }
 
 // touch faults in the pages of a buffer of each rank by the rank's own workers, so that no request
-// waits for it and pages without a node are near their users. When ctx ends, the error is its
-// cause. It must not be called inside pool.Pool.Lead.
-func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) error {
+// waits for it and pages without a node are near their users. turns may be nil. When ctx ends, the
+// error is its cause. It must not be called inside pool.Pool.Lead.
+func (w *Workers) touch(ctx context.Context, turns load.Turns, memory func(rank int) *mem.Buffer) error {
 	const (
 		hugePage = 2 << 20
 		step     = 32 * hugePage // between two checks of ctx: milliseconds
 	)
 	grouping := w.Grouping()
-	w.Pool.Run(func(worker *pool.Worker) {
-		rank, id, n := 0, worker.ID(), worker.N()
-		if grouping != nil {
-			worker.Use(grouping)
-			rank, id, n = worker.Group().ID(), worker.GroupRank(), worker.Group().Size()
+	part := func(begin int) (more bool) {
+		var rest atomic.Bool
+		w.Pool.Run(func(worker *pool.Worker) {
+			rank, id, n := 0, worker.ID(), worker.N()
+			if grouping != nil {
+				worker.Use(grouping)
+				rank, id, n = worker.Group().ID(), worker.GroupRank(), worker.Group().Size()
+			}
+			b := memory(rank)
+			lo, hi := pool.Split(b.Len(), n, id, hugePage)
+			for lo += begin; lo < hi && ctx.Err() == nil; lo += step {
+				b.Touch(lo, min(lo+step, hi))
+				if turns != nil && lo+step < hi {
+					rest.Store(true)
+					return
+				}
+			}
+		})
+		return rest.Load()
+	}
+	for begin, more := 0, true; more && ctx.Err() == nil; begin += step {
+		if turns != nil {
+			turns.Acquire()
 		}
-		b := memory(rank)
-		lo, hi := pool.Split(b.Len(), n, id, hugePage)
-		for ; lo < hi && ctx.Err() == nil; lo += step {
-			b.Touch(lo, min(lo+step, hi))
+		more = part(begin)
+		if turns != nil {
+			turns.Release()
 		}
-	})
+	}
 	return context.Cause(ctx)
 }

@@ -66,7 +66,7 @@ func (s *seeded) Generate(ctx context.Context, r api.Request, emit func(api.Toke
 	}
 	from := r.Text
 	if from == "" {
-		from, _ = s.Decode(r.Prompt)
+		from, _ = s.Decode(ctx, r.Prompt)
 	}
 	for _, word := range []string{from, fmt.Sprint(" ", r.Sampling.Seed)} {
 		if err := ctx.Err(); err != nil {

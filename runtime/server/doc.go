@@ -1,4 +1,5 @@
-// Package server implements an HTTP API over a Generator:
+// Package server implements an HTTP API over a Generator, or over several that the model of a
+// request chooses:
 //   - OpenAI: /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings, /v1/models
 //   - Anthropic: /v1/messages and /v1/messages/count_tokens
 //   - llama-server and vLLM: /tokenize, /detokenize, /apply-template, /props, /v1/rerank

@@ -139,7 +139,7 @@ func (f *fake) Encode(_ context.Context, text string, special, _ bool) (ids []in
 	return ids, f.err
 }
 
-func (f *fake) Decode(ids []int32) (text string, err error) {
+func (f *fake) Decode(_ context.Context, ids []int32) (text string, err error) {
 	for _, id := range ids {
 		text += f.Piece(id)
 	}
@@ -148,10 +148,10 @@ func (f *fake) Decode(ids []int32) (text string, err error) {
 
 func (f *fake) Piece(id int32) string { return string([]byte{byte(id)}) }
 
-func (f *fake) Models() []generation.ModelInfo {
-	return []generation.ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4,
+func (f *fake) Model() generation.ModelInfo {
+	return generation.ModelInfo{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4,
 		Vector:   f.vector,
-		Template: "{{ messages }}", BOS: "<s>"}}
+		Template: "{{ messages }}", BOS: "<s>"}
 }
 
 func (f *fake) Metrics() []metrics.Metric {

@@ -39,11 +39,14 @@ func (s *Server) Progress(stage string, share float64) {
 
 // Ready starts to accept requests, which g answers. It must be called once on a server that New
 // created without a Generator.
-func (s *Server) Ready(g generation.Generator) {
+func (s *Server) Ready(g generation.Generator) { s.ReadyFor(generation.One(g)) }
+
+// ReadyFor is Ready for several models, of which the router chooses one for each request.
+func (s *Server) ReadyFor(models generation.Router) {
 	r := &s.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.run.Gen, r.ready = g, true // enter's lock orders this write before reads of gen
+	s.run.Router, r.ready = models, true // enter's lock orders this write before reads of Router
 }
 
 // enter counts a request, or returns an error if the server is not ready.
@@ -123,12 +126,10 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		jsontext.Write(w, http.StatusServiceUnavailable, body)
 		return
 	}
-	if g, ok := s.run.Gen.(generation.Readier); ok {
-		if err := g.Ready(); err != nil {
-			body := jsontext.AppendString([]byte(`{"status":"unavailable","reason":`), err.Error())
-			jsontext.Write(w, http.StatusServiceUnavailable, append(body, '}'))
-			return
-		}
+	if err := s.run.Router.Ready(); err != nil {
+		body := jsontext.AppendString([]byte(`{"status":"unavailable","reason":`), err.Error())
+		jsontext.Write(w, http.StatusServiceUnavailable, append(body, '}'))
+		return
 	}
 	jsontext.Write(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }

@@ -35,12 +35,12 @@ func (g *separating) Generate(_ context.Context, r api.Request, emit func(api.To
 }
 
 func (g *separating) Render(context.Context, *api.Request) (string, error) { return separators, nil }
-func (g *separating) Decode([]int32) (string, error)                       { return separators, nil }
+func (g *separating) Decode(context.Context, []int32) (string, error)      { return separators, nil }
 func (g *separating) Piece(int32) string                                   { return separators }
 
-func (g *separating) Models() []generation.ModelInfo {
-	m := g.fake.Models()
-	m[0].Template, m[0].BOS, m[0].Arch = separators, separators, separators
+func (g *separating) Model() generation.ModelInfo {
+	m := g.fake.Model()
+	m.Template, m.BOS, m.Arch = separators, separators, separators
 	return m
 }
 

@@ -285,7 +285,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			Value: float64(s.opts.LogDropped()),
 			Help:  "Log lines dropped because stderr was not read."})
 	}
-	text := s.run.Counters.Text(s.run.BodyMemory(), append(own, s.run.Gen.Metrics()...))
+	text := s.run.Counters.Text(s.run.BodyMemory(), append(own, s.run.Router.Metrics()...))
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))

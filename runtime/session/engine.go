@@ -34,6 +34,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 type Sizes struct {
 	Context, Parallel, Queue int   // like the fields of engine.Options
 	Positions                int   // exec.Options.Context
+	Blocks                   int   // of the KV cache; 0: as Engine says
 	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
 	Speculation drafting.Options
@@ -41,20 +42,25 @@ type Sizes struct {
 	AlwaysLoad  bool                   // engine.PrefixOptions.Always
 	Observe     func(f engine.Forward) // engine.Options.Observe
 	Note        func(text string)      // engine.Options.Note
+	Cores       engine.Cores           // engine.Options.Cores
 	Displaced   func(err error)        // engine.Options.Displaced
 }
 
 // Engine loads the model and returns an engine that runs many requests at once. The KV cache holds
 // the whole context of every parallel request if that takes at most half of the free memory. Else
-// it has as many blocks as fit there, but at least one context, and requests wait for blocks. The
-// error is a *LoadError. The caller closes the engine before the session.
+// it has as many blocks as fit there, but at least one context, and requests wait for blocks.
+// Sizes.Blocks sets another number. The error is a *LoadError. The caller closes the engine before
+// the session.
 func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
+	if v.Blocks > 0 {
+		o.Blocks, o.Least = v.Blocks, 0
+	}
 	options := engine.Options{Options: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
 		Service: v.Service, Speculation: v.Speculation, Profile: s.Profile, Observe: v.Observe, Note: v.Note,
-		Displaced: v.Displaced, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
+		Displaced: v.Displaced, Cores: v.Cores, Occupancy: s.Occupancy, Accelerator: s.Accelerator,
 		Prefixes: engine.PrefixOptions{Store: v.Prefixes, Model: s.Name, Always: v.AlwaysLoad}}
 	if s.Bundle != nil {
 		rows := sched.DecodeRows(v.Parallel, s.Plan.BatchMax)
@@ -88,6 +94,11 @@ func (s *Session) ContextLimit(most int) int {
 // session. parallel is the number of requests that run at the same time. The engine must outlive
 // it.
 func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
+	return answer.New(e, s.Tok, s.Describe(), parallel, s.Verdict.Judgement)
+}
+
+// Describe describes the model to clients.
+func (s *Session) Describe() answer.Model {
 	m := answer.Model{Name: s.Name, Arch: s.File.Architecture(), Bytes: s.File.Size(), Digest: s.Shape.Digest()}
 	m.Template, _ = s.File.String("tokenizer.chat_template")
 	most := map[string]int64{}
@@ -98,7 +109,7 @@ func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
 			m.Type = kind
 		}
 	}
-	return answer.New(e, s.Tok, m, parallel, s.Verdict.Judgement)
+	return m
 }
 
 // MeasureHalts halts a prompt of so many tokens on the device n times; see

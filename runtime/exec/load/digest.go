@@ -85,7 +85,7 @@ func (l *loading) digestTensor(t *gguf.Tensor) bool {
 		if !l.read(t, func() bool {
 			d.sums[i][j] = sha256.Sum256(data)
 			return true
-		}) {
+		}) || l.yields() {
 			return false
 		}
 	}

@@ -26,24 +26,29 @@ type loading struct {
 	progress func(done, total int64)
 	digest   *Digest // nil: none
 
+	turns Turns // nil: the cores have no other user
+
 	done   atomic.Int64          // bytes
+	parted atomic.Bool           // workers stopped because another user of the cores waits
 	failed atomic.Pointer[error] // the first error
-	tables []pool.Counter        // by table: rows handed out
-	taken  [][]pool.Counter      // by rank and weight: panels handed out
+	tables []atomic.Int64        // by table: rows handed out
+	taken  [][]atomic.Int64      // by rank and weight: panels handed out
 	left   []atomic.Int64        // by weight: panels of all ranks that are not packed
 }
 
 func (l *loading) run(p *pool.Pool) error {
 	m := l.shards.Whole
-	l.left, l.tables = make([]atomic.Int64, len(m.Weights)), make([]pool.Counter, len(copied(m)))
-	l.taken = make([][]pool.Counter, len(l.shards.List))
+	l.left, l.tables = make([]atomic.Int64, len(m.Weights)), make([]atomic.Int64, len(copied(m)))
+	l.taken = make([][]atomic.Int64, len(l.shards.List))
 	for r := range l.taken {
-		l.taken[r] = make([]pool.Counter, len(m.Weights))
+		l.taken[r] = make([]atomic.Int64, len(m.Weights))
 		for i := range m.Weights {
 			l.left[i].Add(int64(l.panels(r, i)))
 		}
 	}
-	p.Run(l.work)
+	for l.parted.Store(true); l.parted.Load(); {
+		l.runPart(p)
+	}
 	for _, t := range lookups(m) {
 		_ = t.Release()
 	}
@@ -51,6 +56,31 @@ func (l *loading) run(p *pool.Pool) error {
 		return *err
 	}
 	return checkFiles(m)
+}
+
+// runPart packs until everything is packed or another user of the cores waits.
+func (l *loading) runPart(p *pool.Pool) {
+	l.parted.Store(false)
+	if l.turns != nil {
+		l.turns.Acquire()
+		defer l.turns.Release()
+	}
+	p.Run(l.work)
+}
+
+// yields reports whether the workers are to stop because another user of the cores waits.
+func (l *loading) yields() bool {
+	if l.turns == nil || !l.parted.Load() && !l.turns.Preempted() {
+		return false
+	}
+	l.parted.Store(true)
+	return true
+}
+
+// take hands out at most chunk of the items of a total that taken counts.
+func take(taken *atomic.Int64, total, chunk int) (lo, hi int, ok bool) {
+	lo = int(taken.Add(int64(chunk))) - chunk
+	return lo, min(lo+chunk, total), lo < total
 }
 
 // checkFiles returns an error if a file was changed while it was packed.
@@ -85,11 +115,13 @@ func (l *loading) panels(rank, i int) int {
 	return 0
 }
 
-// work packs the weights of the worker's rank.
+// work packs the weights of the worker's rank. Further calls go on where an earlier one stopped.
 func (l *loading) work(worker *pool.Worker) {
 	at := l.weights.ranks[0].table
 	for i, t := range copied(l.shards.Whole) {
-		l.copyTable(worker, t, &l.tables[i], unsafe.Slice((*byte)(at), len(t.Data)))
+		if !l.copyTable(t, &l.tables[i], unsafe.Slice((*byte)(at), len(t.Data))) {
+			return
+		}
 		at = unsafe.Add(at, len(t.Data))
 	}
 	if !l.digestRest() {
@@ -108,8 +140,7 @@ func (l *loading) work(worker *pool.Worker) {
 		if !l.digestTensor(tensor) {
 			return
 		}
-		next := func() (int, int, bool) { return worker.Next(counter, panels, packPanels) }
-		for lo, hi, ok := next(); ok; lo, hi, ok = next() {
+		for lo, hi, ok := take(counter, panels, packPanels); ok; lo, hi, ok = take(counter, panels, packPanels) {
 			if !l.read(tensor, func() bool { return own.pack(shard, i, lo, hi) }) {
 				return
 			}
@@ -117,6 +148,9 @@ func (l *loading) work(worker *pool.Worker) {
 				_ = tensor.Release() // advice to the kernel; an error changes nothing
 			}
 			l.count((hi - lo) * own.At(i).Layout.PanelStride())
+			if l.yields() {
+				return
+			}
 		}
 	}
 }
@@ -147,21 +181,26 @@ func (l *loading) read(t *gguf.Tensor, fn func() bool) bool {
 	return l.failed.Load() == nil
 }
 
-// copyTable copies the rows of a table to the memory of the weights.
-func (l *loading) copyTable(worker *pool.Worker, t *gguf.Tensor, given *pool.Counter, table []byte) {
+// copyTable copies the rows of a table to the memory of the weights, and reports whether to
+// continue.
+func (l *loading) copyTable(t *gguf.Tensor, given *atomic.Int64, table []byte) bool {
 	row := t.Type.RowBytes(t.Dims[0])
 	const rows = packPanels * microkernel.PanelWidth
-	for lo, hi, ok := worker.Next(given, t.Dims[1], rows); ok; lo, hi, ok = worker.Next(given, t.Dims[1], rows) {
+	for lo, hi, ok := take(given, t.Dims[1], rows); ok; lo, hi, ok = take(given, t.Dims[1], rows) {
 		own := table[lo*row : hi*row]
 		ok := l.read(t, func() bool {
 			copy(own, t.Data[lo*row:])
 			return finite(t.Type, own) // the copy, which no other process can change
 		})
 		if !ok {
-			return
+			return false
 		}
 		l.count(len(own))
+		if l.yields() {
+			return false
+		}
 	}
+	return true
 }
 
 // pack packs panels [lo, hi) of weight i, counted over all matrices of a stack, and reports whether

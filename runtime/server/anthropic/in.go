@@ -158,13 +158,15 @@ func (b *messagesBody) tools(c *request.Call) *apierr.Error {
 
 // Messages handles /v1/messages.
 func (s *API) Messages(w http.ResponseWriter, r *http.Request) {
-	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
+	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call,
+		g generation.Generator) {
+		out := exchange.NewStream(exchange.NewAnswer(g.Model().ID, true), x, s.Limits.Heartbeat)
 		out.ErrorPrefix = "event: error\ndata: "
 		defer out.Close()
 		if c.Stream { // the first event states the length of the prompt
+			c.Loading = out.Loading
 			var err error
-			if c.Prompt, err = s.Gen.Prompt(r.Context(), &c.Request); err != nil {
+			if c.Prompt, err = g.Prompt(r.Context(), &c.Request); err != nil {
 				if x.Status = apierr.StatusClientGone; !apierr.ClientGone(r.Context()) {
 					x.Status = out.Fail(apierr.From(generation.Cause(r.Context(), err), true))
 				}
@@ -173,14 +175,15 @@ func (s *API) Messages(w http.ResponseWriter, r *http.Request) {
 		}
 		m := &blocks{Stream: out, call: c}
 		out.KeepAlive = m.ping
-		s.Respond(x, r, c, out, m)
+		s.Respond(x, r, c, g, out, m)
 	})
 }
 
 // CountTokens handles /v1/messages/count_tokens.
 func (s *API) CountTokens(w http.ResponseWriter, r *http.Request) {
-	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		ids, err := s.Gen.Prompt(r.Context(), &c.Request)
+	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call,
+		g generation.Generator) {
+		ids, err := g.Prompt(r.Context(), &c.Request)
 		if err != nil {
 			s.Refuse(x, r, err)
 			return

@@ -185,12 +185,12 @@ func ParseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
 // Embeddings handles /v1/embeddings.
 func (s *API) Embeddings(w http.ResponseWriter, r *http.Request) {
 	var b embedBody
-	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		if e := CheckDimensions(s.Runner, b.Dimensions); e != nil {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
+		if e := CheckDimensions(g, b.Dimensions); e != nil {
 			e.Write(x)
 			return
 		}
-		v, ok := Read(s.Runner, x, r, b.Embedding(c, b.texts), "input")
+		v, ok := Read(s.Runner, g, x, r, b.Embedding(c, b.texts), "input")
 		if !ok {
 			return
 		}
@@ -204,14 +204,14 @@ func (s *API) Embeddings(w http.ResponseWriter, r *http.Request) {
 			v.Rows[i] = row
 		}
 		coded := b.Format != nil && *b.Format == "base64"
-		jsontext.Write(x, http.StatusOK, appendEmbeddings(nil, s.Gen.Models()[0].ID, &v, coded))
+		jsontext.Write(x, http.StatusOK, appendEmbeddings(nil, g.Model().ID, &v, coded))
 	})
 }
 
 // CheckDimensions returns an error if the request asks for more dimensions than the model's vectors
 // have.
-func CheckDimensions(s *generation.Runner, dimensions *jsontext.Integer) *apierr.Error {
-	m := s.Gen.Models()[0]
+func CheckDimensions(g generation.Generator, dimensions *jsontext.Integer) *apierr.Error {
+	m := g.Model()
 	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > jsontext.Integer(m.Vector) {
 		return apierr.Invalid("dimensions", "is %d, but the model's vectors have %d dimensions", *n, m.Vector)
 	}
@@ -220,9 +220,9 @@ func CheckDimensions(s *generation.Runner, dimensions *jsontext.Integer) *apierr
 
 // Read returns the vectors of texts, or writes an error and returns false. param is the field that
 // holds the texts.
-func Read(s *generation.Runner, x *exchange.Exchange, r *http.Request, texts api.Embedding, param string) (
-	v api.Vectors, ok bool) {
-	v, err := s.Gen.Embed(r.Context(), texts)
+func Read(s *generation.Runner, g generation.Generator, x *exchange.Exchange, r *http.Request, texts api.Embedding,
+	param string) (v api.Vectors, ok bool) {
+	v, err := g.Embed(r.Context(), texts)
 	switch {
 	case apierr.ClientGone(r.Context()):
 		x.Status = apierr.StatusClientGone

@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
 )
@@ -80,8 +81,8 @@ type ranked struct {
 // Rerank handles /v1/rerank: it returns documents by descending score.
 func (s *API) Rerank(w http.ResponseWriter, r *http.Request) {
 	var b rankBody
-	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		v, ok := Read(s.Runner, x, r, b.Embedding(c, api.Embedding{Texts: b.documents, Query: *b.Query, Rank: true}),
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
+		v, ok := Read(s.Runner, g, x, r, b.Embedding(c, api.Embedding{Texts: b.documents, Query: *b.Query, Rank: true}),
 			"documents")
 		if !ok {
 			return
@@ -94,7 +95,7 @@ func (s *API) Rerank(w http.ResponseWriter, r *http.Request) {
 		if b.TopN != nil && *b.TopN < jsontext.Integer(len(results)) {
 			results = results[:*b.TopN]
 		}
-		jsontext.Write(x, http.StatusOK, b.appendRanked(nil, s.Gen.Models()[0].ID, &v, results))
+		jsontext.Write(x, http.StatusOK, b.appendRanked(nil, g.Model().ID, &v, results))
 	})
 }
 

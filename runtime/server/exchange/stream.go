@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"cmp"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -34,6 +36,7 @@ type Stream struct {
 	over           bool
 	soon           bool         // the next heartbeat sends the header
 	PromptProgress api.Progress // progress of the prompt
+	loading        string       // comment while the model loads, else ""
 	last           time.Time
 	beat           *time.Timer
 }
@@ -64,6 +67,7 @@ func (s *Stream) Start() {
 func (s *Stream) Queued(q api.Queue) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+	s.loading = ""
 	if s.opened {
 		return
 	}
@@ -89,6 +93,25 @@ func (s *Stream) Progress(p api.Progress) {
 	s.KeepAlive()
 	s.SendHeader()
 	_ = s.Flush() // Generate notices by its context or its next token
+}
+
+// Loading reports the progress of loading the model, from 0 to 1, on a stream: as a comment in
+// server-sent events, else as a keep-alive message. It sends nothing before a tenth of the
+// heartbeat, so that errors that occur at once have their status.
+func (s *Stream) Loading(share float64) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.loading = fmt.Sprintf(": loading the model, %.0f %%\n\n", 100*share)
+	if s.over || time.Since(s.last) < s.interval/longPrompt {
+		return
+	}
+	if s.ContentType == "text/event-stream" {
+		s.Comment()
+	} else {
+		s.KeepAlive()
+	}
+	s.SendHeader()
+	_ = s.Flush() // the caller notices by its context
 }
 
 // AppendProgress appends the progress of the prompt in llama-server's format.
@@ -156,7 +179,7 @@ func (s *Stream) Flush() error {
 }
 
 // Comment appends a comment to Buf, which readers of events ignore.
-func (s *Stream) Comment() { s.Buf = append(s.Buf, ": waiting\n\n"...) }
+func (s *Stream) Comment() { s.Buf = append(s.Buf, cmp.Or(s.loading, ": waiting\n\n")...) }
 
 // heartbeat sends a keep-alive message if nothing was sent for a while.
 func (s *Stream) heartbeat() {

@@ -20,6 +20,7 @@ import (
 // group runs the choices of one call.
 type group struct {
 	*Runner
+	gen    Generator
 	x      *exchange.Exchange
 	call   *request.Call
 	w      writer
@@ -33,8 +34,9 @@ type group struct {
 
 // answer runs the choices of a call and passes their tokens to w. It returns the sum of the
 // results, or the first error, which also cancels the other choices.
-func (s *Runner) answer(ctx context.Context, x *exchange.Exchange, c *request.Call, w writer) (api.Result, error) {
-	g := &group{Runner: s, x: x, call: c, w: w, places: make(chan struct{}, max(1, s.Gen.Models()[0].Parallel))}
+func (s *Runner) answer(ctx context.Context, x *exchange.Exchange, c *request.Call, on Generator, w writer) (
+	api.Result, error) {
+	g := &group{Runner: s, gen: on, x: x, call: c, w: w, places: make(chan struct{}, max(1, on.Model().Parallel))}
 	g.ctx, g.fail = context.WithCancelCause(ctx)
 	defer g.fail(nil)
 	if c.Choices() == 1 {
@@ -101,18 +103,18 @@ func (g *group) request(p int) (r api.Request, err error) {
 	if c.N == 1 && c.Echo == nil {
 		return r, nil
 	}
-	if r.Prompt, err = g.Gen.Prompt(g.ctx, &r); err != nil || c.Echo == nil {
+	if r.Prompt, err = g.gen.Prompt(g.ctx, &r); err != nil || c.Echo == nil {
 		return r, err
 	}
 	e := request.Echo{Text: r.Text}
 	if e.Text == "" {
-		if e.Text, err = g.Gen.Decode(r.Prompt); err != nil {
+		if e.Text, err = g.gen.Decode(g.ctx, r.Prompt); err != nil {
 			return r, err
 		}
 	}
 	if e.Offset = len(e.Text); r.OfPrompt {
 		for _, id := range r.Prompt {
-			e.Offset -= len(g.Gen.Piece(id))
+			e.Offset -= len(g.gen.Piece(id))
 		}
 	}
 	g.mu.Lock()
@@ -126,11 +128,11 @@ func (g *group) request(p int) (r api.Request, err error) {
 func (g *group) runChoice(i int, r api.Request, begun func()) {
 	r.Sampling.Seed += uint64(i % g.call.N)
 	if i > 0 {
-		r.Queued, r.Progress = nil, nil
+		r.Queued, r.Progress, r.Loading = nil, nil, nil
 	}
 	emit := g.timed(g.x, func(t api.Token) error { return g.w.Token(i, t) })
 	for {
-		res, err := g.Gen.Generate(g.ctx, r, func(t api.Token) error {
+		res, err := g.gen.Generate(g.ctx, r, func(t api.Token) error {
 			if !t.Prompt {
 				begun()
 			}

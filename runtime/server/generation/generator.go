@@ -6,6 +6,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/metrics"
+	"sandwich/runtime/server/request"
 )
 
 // Generator produces the answers. Methods may be called concurrently.
@@ -21,8 +22,8 @@ type Generator interface {
 	// Embed returns the vectors or scores of texts. Errors are like those of Generate.
 	Embed(ctx context.Context, r api.Embedding) (api.Vectors, error)
 
-	// Models lists the served models. There is at least one; the first one answers all requests.
-	Models() []ModelInfo
+	// Model describes the model.
+	Model() ModelInfo
 
 	// Metrics returns additional metrics for /metrics.
 	Metrics() []metrics.Metric
@@ -40,8 +41,8 @@ type texter interface {
 	// text; parse recognizes control tokens in text.
 	Encode(ctx context.Context, text string, special, parse bool) ([]int32, error)
 	// Decode returns the text of tokens, control tokens included.
-	Decode(ids []int32) (string, error)
-	// Piece returns the bytes of a token.
+	Decode(ctx context.Context, ids []int32) (string, error)
+	// Piece returns the bytes of a token. Another method must have succeeded before.
 	Piece(id int32) string
 }
 
@@ -60,10 +61,16 @@ type ModelInfo struct {
 	Bytes      int64  // size of the model file
 	Digest     string // of the model's shapes
 
+	// State is the state of a model of several: StateLoaded, StateLoading or StateUnloaded. It is
+	// empty if one model is served.
+	State   string
+	Aliases []string        // further names
+	Urgency request.Urgency // of requests that state none, with keys that state none
+
 	// Template is the source of the model's chat template; BOS and EOS are the tokens around a
 	// text. Empty: none.
 	Template, BOS, EOS string
 }
 
-// Readier is a Generator that can report why it accepts no requests at present.
-type Readier interface{ Ready() error }
+// readier is a Generator that can report why it accepts no requests at present.
+type readier interface{ Ready() error }

@@ -12,6 +12,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/metrics"
 	"sandwich/runtime/server/request"
 )
@@ -25,10 +26,10 @@ type Limits struct {
 	Stable      bool          // move volatile lines of system prompts (Options.StablePrefix of package server)
 }
 
-// Runner reads the requests of all APIs, runs them on a Generator and counts them. Its methods may
-// be called concurrently once Gen is set.
+// Runner reads the requests of all APIs, runs them on a model and counts them. Its methods may
+// be called concurrently once Router is set.
 type Runner struct {
-	Gen      Generator // set before the first request is admitted
+	Router   Router // set before the first request is admitted
 	Limits   Limits
 	logger   *slog.Logger // nil: no log
 	bodies   budget
@@ -36,7 +37,7 @@ type Runner struct {
 	unknown  nameSet // unknown fields that were logged
 }
 
-// NewRunner returns a runner without a Generator.
+// NewRunner returns a runner without a Router.
 func NewRunner(l Limits, logger *slog.Logger) *Runner {
 	r := &Runner{Limits: l, logger: logger}
 	r.bodies.left.Store(l.BodyBudget)
@@ -46,10 +47,10 @@ func NewRunner(l Limits, logger *slog.Logger) *Runner {
 // BodyMemory returns the bytes of all bodies in memory.
 func (s *Runner) BodyMemory() int64 { return s.Limits.BodyBudget - s.bodies.left.Load() }
 
-// Handle reads the body of a request, parses it with parse, sets its class and salt, and calls
-// answer. It writes an error response itself. w must be an *exchange.Exchange.
+// Handle reads the body of a request, parses it with parse, finds its model, sets its class and
+// salt, and calls answer. It writes an error response itself. w must be an *exchange.Exchange.
 func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byte) (*request.Call, *apierr.Error),
-	answer func(*exchange.Exchange, *http.Request, *request.Call)) {
+	answer func(*exchange.Exchange, *http.Request, *request.Call, Generator)) {
 	s.Counters.InFlight.Add(1)
 	defer s.Counters.InFlight.Add(-1)
 	body, release, fail := s.readBody(w, r)
@@ -71,14 +72,27 @@ func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byt
 	if s.Limits.Stable {
 		stabilize(c)
 	}
-	if fail = c.Classify(r.Header, x.KeyUrgency); fail != nil {
+	if c.Model == "" {
+		c.Model = jsontext.Member(body, "model")
+	}
+	m, ok := s.Router.Route(c.Model, Key(x.Salt))
+	if !ok {
+		UnknownModel(c.Model).Write(w)
+		return
+	}
+	defer m.Close()
+	urgency := x.KeyUrgency
+	if urgency == (request.Urgency{}) {
+		urgency = m.Model().Urgency
+	}
+	if fail = c.Classify(r.Header, urgency); fail != nil {
 		fail.Write(w)
 		return
 	}
 	x.Class, x.Model = c.Class, s.Gen.Models()[0].ID
 	c.Salt, x.Stream = saltOf(x, c), c.Stream
 	s.note(x, c, len(body))
-	answer(x, r, c)
+	answer(x, r, c, m)
 }
 
 // writer writes an answer in the format of one API. Methods are not called concurrently.
@@ -88,8 +102,16 @@ type writer interface {
 	Finish(sum *api.Result)
 }
 
-// Respond runs a call and writes its answer, or an error response, to out with w.
-func (s *Runner) Respond(x *exchange.Exchange, r *http.Request, c *request.Call, out *exchange.Stream, w writer) {
+// UnknownModel returns the error for a request that names a model that it may not use. It does not
+// tell whether the model exists.
+func UnknownModel(name string) *apierr.Error {
+	return apierr.New(http.StatusNotFound, apierr.TypeInvalid, "model_not_found", "unknown model %q; see /v1/models",
+		jsontext.Clip(name))
+}
+
+// Respond runs a call on a model and writes its answer, or an error response, to out with w.
+func (s *Runner) Respond(x *exchange.Exchange, r *http.Request, c *request.Call, on Generator,
+	out *exchange.Stream, w writer) {
 	defer out.Close()
 	if !c.Stream {
 		out.Close() // no heartbeat: nothing is written before the end
@@ -99,9 +121,12 @@ func (s *Runner) Respond(x *exchange.Exchange, r *http.Request, c *request.Call,
 		s.noteCache(x, q)
 	}
 	c.Progress = out.Progress
+	if c.Stream {
+		c.Loading = out.Loading
+	}
 	out.ReportProgress = c.ReportProgress
 	out.Start()
-	result, err := s.answer(r.Context(), x, c, w)
+	result, err := s.answer(r.Context(), x, c, on, w)
 	switch {
 	case apierr.ClientGone(r.Context()):
 		x.Status = apierr.StatusClientGone

@@ -29,6 +29,17 @@ func Members(body []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
+// Member returns the string that a field of a JSON object has, "" if it is absent or no string. Of
+// several fields of the name, the last one counts, as in encoding/json.
+func Member(body []byte, name string) (text string) {
+	for field, value := range Members(body) {
+		if field == name {
+			text, _ = String(value)
+		}
+	}
+	return text
+}
+
 // SkipSpace returns the index of the first byte at or after i that is not white space.
 func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {

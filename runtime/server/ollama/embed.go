@@ -12,6 +12,7 @@ import (
 	"sandwich/runtime/server/embedding"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
 )
@@ -57,12 +58,12 @@ func (b *ollamaEmbedBody) parse(data []byte) (*request.Call, *apierr.Error) {
 func (s *API) Embed(w http.ResponseWriter, r *http.Request) {
 	var b ollamaEmbedBody
 	old := strings.HasSuffix(r.URL.Path, "/embeddings")
-	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		if e := embedding.CheckDimensions(s.Runner, b.Dimensions); e != nil {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
+		if e := embedding.CheckDimensions(g, b.Dimensions); e != nil {
 			e.Write(x)
 			return
 		}
-		v, ok := embedding.Read(s.Runner, x, r, b.Embedding(c, b.texts), "input")
+		v, ok := embedding.Read(s.Runner, g, x, r, b.Embedding(c, b.texts), "input")
 		if !ok {
 			return
 		}
@@ -70,7 +71,7 @@ func (s *API) Embed(w http.ResponseWriter, r *http.Request) {
 			jsontext.Write(x, http.StatusOK, append(embedding.AppendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
 			return
 		}
-		out := append(jsontext.AppendString([]byte(`{"model":`), s.Gen.Models()[0].ID), `,"embeddings":[`...)
+		out := append(jsontext.AppendString([]byte(`{"model":`), g.Model().ID), `,"embeddings":[`...)
 		for i, row := range v.Rows {
 			if i > 0 {
 				out = append(out, ',')

@@ -79,9 +79,9 @@ var (
 // ollamaCall is a request of ollama's API.
 type ollamaCall struct {
 	*request.Call
-	chat    bool
-	context int // context of the served model in tokens
-	empty   bool
+	chat   bool
+	numCtx jsontext.Integer // tokens that the client asks for; 0: none
+	empty  bool
 }
 
 // parse checks the body.
@@ -153,9 +153,8 @@ func (o *ollamaCall) settings(b *ollamaBody) *apierr.Error {
 			}
 		}
 	}
-	if opts.NumCtx != nil && *opts.NumCtx > jsontext.Integer(o.context) {
-		warnings = append(warnings, fmt.Sprintf("options.num_ctx: asks for %d tokens, but the context has %d (--ctx)",
-			*opts.NumCtx, o.context))
+	if opts.NumCtx != nil {
+		o.numCtx = *opts.NumCtx
 	}
 	if opts.NumPredict != nil && *opts.NumPredict < 0 {
 		opts.NumPredict = nil // -1 and -2: up to the end of the context
@@ -287,17 +286,29 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apierr.Error {
 // Answer returns the handler of /api/chat or /api/generate.
 func (s *API) Answer(chat bool) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
-		o := &ollamaCall{chat: chat, context: s.Gen.Models()[0].Context}
-		s.Handle(w, r, o.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-			out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, chat), x, s.Limits.Heartbeat)
+		o := &ollamaCall{chat: chat}
+		s.Handle(w, r, o.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
+			out := exchange.NewStream(exchange.NewAnswer(g.Model().ID, chat), x, s.Limits.Heartbeat)
 			lines := newLines(out, o)
+			o.checkContext(g.Model().Context)
 			if o.empty { // clients load a model with an empty request
 				out.Close()
+				if _, err := g.Encode(r.Context(), "", false, false); err != nil {
+					s.Refuse(x, r, err)
+					return
+				}
 				lines.loaded()
 				return
 			}
-			s.Respond(x, r, c, out, lines)
+			s.Respond(x, r, c, g, out, lines)
 		})
+	}
+}
+
+// checkContext adds a warning if the client asks for more than the context of the model in tokens.
+func (o *ollamaCall) checkContext(tokens int) {
+	if o.numCtx > jsontext.Integer(tokens) {
+		o.Warnings.Add("options.num_ctx: asks for %d tokens, but the context has %d (--ctx)", o.numCtx, tokens)
 	}
 }
 

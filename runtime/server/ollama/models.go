@@ -48,7 +48,7 @@ func listed(m *generation.ModelInfo) map[string]any {
 // Tags handles /api/tags: the available models.
 func (s *API) Tags(w http.ResponseWriter, _ *http.Request) {
 	list := []map[string]any{}
-	for _, m := range s.Gen.Models() {
+	for _, m := range s.Router.Models(generation.Key(w.(*exchange.Exchange).Salt)) {
 		list = append(list, listed(&m))
 	}
 	body, _ := json.Marshal(map[string]any{"models": list})
@@ -58,7 +58,10 @@ func (s *API) Tags(w http.ResponseWriter, _ *http.Request) {
 // Running handles /api/ps: the loaded models, which never expire.
 func (s *API) Running(w http.ResponseWriter, _ *http.Request) {
 	list := []map[string]any{}
-	for _, m := range s.Gen.Models() {
+	for _, m := range s.Router.Models(generation.Key(w.(*exchange.Exchange).Salt)) {
+		if m.State != "" && m.State != generation.StateLoaded {
+			continue
+		}
 		o := listed(&m)
 		delete(o, "modified_at")
 		o["expires_at"], o["size_vram"] = time.Unix(1<<33, 0).UTC().Format(time.RFC3339), 0
@@ -81,9 +84,13 @@ func (s *API) Show(w http.ResponseWriter, r *http.Request) {
 		if fields.String(b.Model)+fields.String(b.Name) == "" {
 			return nil, apierr.Invalid("model", "is missing; send its name")
 		}
-		return &request.Call{}, nil
-	}, func(x *exchange.Exchange, _ *http.Request, _ *request.Call) {
-		m := s.Gen.Models()[0]
+		c := &request.Call{}
+		if c.Model = fields.String(b.Model); c.Model == "" {
+			c.Model = fields.String(b.Name)
+		}
+		return c, nil
+	}, func(x *exchange.Exchange, _ *http.Request, _ *request.Call, g generation.Generator) {
+		m := g.Model()
 		can := []string{"completion", "tools"}
 		if m.Vector > 0 {
 			can = []string{"embedding"}

@@ -146,12 +146,12 @@ func (s *API) Generate(chat bool) func(http.ResponseWriter, *http.Request) {
 		parse = parseChat
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.Handle(w, r, parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-			out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, chat), x, s.Limits.Heartbeat)
+		s.Handle(w, r, parse, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
+			out := exchange.NewStream(exchange.NewAnswer(g.Model().ID, chat), x, s.Limits.Heartbeat)
 			if c.Stream {
-				s.Respond(x, r, c, out, newChunked(out, c))
+				s.Respond(x, r, c, g, out, newChunked(out, c))
 			} else {
-				s.Respond(x, r, c, out, newWhole(out, c))
+				s.Respond(x, r, c, g, out, newWhole(out, c))
 			}
 		})
 	}

@@ -2,10 +2,11 @@ package openai
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
-	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 )
@@ -13,7 +14,7 @@ import (
 // Models handles /v1/models.
 func (s *API) Models(w http.ResponseWriter, r *http.Request) {
 	b := []byte(`{"object":"list","data":[`)
-	for i, m := range s.Gen.Models() {
+	for i, m := range s.Router.Models(generation.Key(w.(*exchange.Exchange).Salt)) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -25,14 +26,13 @@ func (s *API) Models(w http.ResponseWriter, r *http.Request) {
 // Model handles /v1/models/{id}.
 func (s *API) Model(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
-	for _, m := range s.Gen.Models() {
-		if m.ID == id {
+	for _, m := range s.Router.Models(generation.Key(w.(*exchange.Exchange).Salt)) {
+		if m.ID == id || slices.Contains(m.Aliases, id) {
 			jsontext.Write(w, http.StatusOK, appendModel(nil, &m))
 			return
 		}
 	}
-	apierr.New(http.StatusNotFound, apierr.TypeInvalid, "model_not_found", "unknown model %q; see /v1/models",
-		jsontext.Clip(id)).Write(w)
+	generation.UnknownModel(id).Write(w)
 }
 
 // appendModel appends a model of /v1/models.
@@ -40,5 +40,18 @@ func appendModel(b []byte, m *generation.ModelInfo) []byte {
 	b = jsontext.AppendString(append(b, `{"id":`...), m.ID)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
 	b = jsontext.AppendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
+	if m.State != "" {
+		b = jsontext.AppendString(append(b, `,"state":`...), m.State)
+	}
+	for i, name := range m.Aliases {
+		sep := `,`
+		if i == 0 {
+			sep = `,"aliases":[`
+		}
+		b = jsontext.AppendString(append(b, sep...), name)
+	}
+	if len(m.Aliases) > 0 {
+		b = append(b, ']')
+	}
 	return append(b, '}')
 }

@@ -8,6 +8,7 @@ import (
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
 )
@@ -65,27 +66,27 @@ func (b *tokenizeBody) parse(data []byte) (*request.Call, *apierr.Error) {
 // Tokenize handles /tokenize.
 func (s *API) Tokenize(w http.ResponseWriter, r *http.Request) {
 	var b tokenizeBody
-	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
 		var ids []int32
 		var err error
 		if c.Chat() {
-			ids, err = s.Gen.Prompt(r.Context(), &c.Request)
+			ids, err = g.Prompt(r.Context(), &c.Request)
 		} else {
 			parse := b.ParseSpecial == nil || *b.ParseSpecial
-			ids, err = s.Gen.Encode(r.Context(), c.Text, b.AddSpecial, parse)
+			ids, err = g.Encode(r.Context(), c.Text, b.AddSpecial, parse)
 		}
 		if err != nil {
 			s.Refuse(x, r, err)
 			return
 		}
-		out := s.appendTokens(nil, ids, &b)
+		out := appendTokens(nil, g, ids, &b)
 		out = exchange.AppendWarnings(out[:len(out)-1], c.Warnings.List())
 		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }
 
 // appendTokens appends the response in a format that serves clients of both servers.
-func (s *API) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte {
+func appendTokens(b []byte, g generation.Generator, ids []int32, asked *tokenizeBody) []byte {
 	list := func(f func(id int32)) {
 		b = append(b, '[')
 		for i, id := range ids {
@@ -97,13 +98,13 @@ func (s *API) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte {
 		b = append(b, ']')
 	}
 	b = jsontext.AppendInt(append(b, `{"count":`...), len(ids))
-	b = append(jsontext.AppendInt(append(b, `,"max_model_len":`...), s.Gen.Models()[0].Context), `,"tokens":`...)
+	b = append(jsontext.AppendInt(append(b, `,"max_model_len":`...), g.Model().Context), `,"tokens":`...)
 	list(func(id int32) {
 		if !asked.WithPieces {
 			b = jsontext.AppendInt(b, int(id))
 			return
 		}
-		piece := s.Gen.Piece(id)
+		piece := g.Piece(id)
 		b = append(jsontext.AppendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
 		if utf8.ValidString(piece) {
 			b = append(jsontext.AppendString(b, piece), '}')
@@ -112,7 +113,7 @@ func (s *API) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte {
 		}
 	})
 	if b = append(b, `,"token_strs":`...); asked.ReturnTokenStrs {
-		list(func(id int32) { b = jsontext.AppendString(b, s.Gen.Piece(id)) })
+		list(func(id int32) { b = jsontext.AppendString(b, g.Piece(id)) })
 	} else {
 		b = append(b, "null"...)
 	}
@@ -153,8 +154,9 @@ func parseDetokenize(data []byte) (*request.Call, *apierr.Error) {
 
 // Detokenize handles /detokenize: content is llama-server's field, prompt is vLLM's.
 func (s *API) Detokenize(w http.ResponseWriter, r *http.Request) {
-	s.Handle(w, r, parseDetokenize, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		text, err := s.Gen.Decode(c.Prompt)
+	s.Handle(w, r, parseDetokenize, func(x *exchange.Exchange, r *http.Request, c *request.Call,
+		g generation.Generator) {
+		text, err := g.Decode(r.Context(), c.Prompt)
 		if err != nil {
 			s.Refuse(x, r, err)
 			return
@@ -167,8 +169,8 @@ func (s *API) Detokenize(w http.ResponseWriter, r *http.Request) {
 
 // ApplyTemplate handles /apply-template: the text of a chat after its template is applied.
 func (s *API) ApplyTemplate(w http.ResponseWriter, r *http.Request) {
-	s.Handle(w, r, parseChat, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		text, err := s.Gen.Render(r.Context(), &c.Request)
+	s.Handle(w, r, parseChat, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
+		text, err := g.Render(r.Context(), &c.Request)
 		if err != nil {
 			s.Refuse(x, r, err)
 			return
@@ -178,9 +180,17 @@ func (s *API) ApplyTemplate(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// Props handles /props in llama-server's format: the model and the default parameters.
-func (s *API) Props(w http.ResponseWriter, _ *http.Request) {
-	m := s.Gen.Models()[0]
+// Props handles /props in llama-server's format: the model, which the query may name, and the
+// default parameters.
+func (s *API) Props(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("model")
+	g, ok := s.Router.Route(name, generation.Key(w.(*exchange.Exchange).Salt))
+	if !ok {
+		generation.UnknownModel(name).Write(w)
+		return
+	}
+	defer g.Close()
+	m := g.Model()
 	unsaid, _ := (&request.Common{}).Check()
 	p := unsaid.Sampling
 	body, _ := json.Marshal(map[string]any{

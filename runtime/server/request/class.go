@@ -28,9 +28,9 @@ type Urgency struct {
 // urgencyOf returns the urgency of a class stated without a number.
 func urgencyOf(c api.Class) Urgency { return Urgency{Class: c, Priority: int32(c)} }
 
-// parseUrgency reads a class name, or a number as in vLLM: lower numbers run earlier, numbers above
+// ParseUrgency reads a class name, or a number as in vLLM: lower numbers run earlier, numbers above
 // 0 are proactive.
-func parseUrgency(text string) (u Urgency, ok bool) {
+func ParseUrgency(text string) (u Urgency, ok bool) {
 	switch text {
 	case api.Reactive.String():
 		return urgencyOf(api.Reactive), true
@@ -60,7 +60,7 @@ func (b *Common) ReadClass(c *Call) *apierr.Error {
 		if n, whole := jsontext.ParseInteger(text); whole {
 			text = strconv.FormatInt(n, 10)
 		}
-		u, ok := parseUrgency(text)
+		u, ok := ParseUrgency(text)
 		if !ok {
 			return apierr.Invalid("priority", classHint)
 		}
@@ -95,7 +95,7 @@ func (c *Call) setUrgency(u Urgency, where, value string) *apierr.Error {
 // Classify sets the class and priority of a call from its body, its header, or its API key.
 func (c *Call) Classify(h http.Header, ofKey Urgency) *apierr.Error {
 	if text := strings.TrimSpace(h.Get(PriorityHeader)); text != "" {
-		u, ok := parseUrgency(text)
+		u, ok := ParseUrgency(text)
 		if !ok {
 			return apierr.Invalid(PriorityHeader, classHint)
 		}
@@ -114,7 +114,7 @@ func ParseKey(line string) (key string, u Urgency, ok bool) {
 		return key, urgencyOf(api.Reactive), true
 	}
 	text, stated := strings.CutPrefix(rest, "class=")
-	u, ok = parseUrgency(text)
+	u, ok = ParseUrgency(text)
 	return key, u, ok && stated
 }
 

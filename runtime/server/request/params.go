@@ -71,6 +71,7 @@ type Common struct {
 // Call is a checked request with the options of its answer.
 type Call struct {
 	api.Request
+	Model  string // that the client names; "": none
 	Stream bool
 	Usage  bool // send the usage in a last chunk
 

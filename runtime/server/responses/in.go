@@ -146,11 +146,11 @@ func (a *createRequest) end() { a.answers.release(a.previous) }
 func (s *API) Create(w http.ResponseWriter, r *http.Request) {
 	a := &createRequest{answers: s.answers, maxBytes: s.Limits.MaxBody, salt: w.(*exchange.Exchange).Salt}
 	defer a.end()
-	s.Handle(w, r, a.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
+	s.Handle(w, r, a.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call, g generation.Generator) {
+		out := exchange.NewStream(exchange.NewAnswer(g.Model().ID, true), x, s.Limits.Heartbeat)
 		w := &response{Stream: out, asked: a}
 		out.KeepAlive = w.waiting
-		s.Respond(x, r, c, out, w)
+		s.Respond(x, r, c, g, out, w)
 	})
 }
 

@@ -15,12 +15,12 @@ type source interface {
 	Plan() *Plan // nil: unknown
 }
 
-// API serves the state of the generator of a runner.
+// API serves the state of the generator of a runner that serves one model.
 type API struct{ *generation.Runner }
 
 // Status handles /v1/sandwich/status.
 func (s *API) Status(w http.ResponseWriter, _ *http.Request) {
-	g, ok := s.Gen.(source)
+	g, ok := generation.Only(s.Router).(source)
 	if !ok {
 		unknown(w)
 		return
@@ -30,7 +30,7 @@ func (s *API) Status(w http.ResponseWriter, _ *http.Request) {
 
 // Plan handles /v1/sandwich/plan.
 func (s *API) Plan(w http.ResponseWriter, _ *http.Request) {
-	g, ok := s.Gen.(source)
+	g, ok := generation.Only(s.Router).(source)
 	if !ok || g.Plan() == nil {
 		unknown(w)
 		return

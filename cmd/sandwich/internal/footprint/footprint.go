@@ -45,7 +45,10 @@ func Sized(p *plans.Plan, sizes session.Sizes, here bool) ([]Row, error) {
 	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: sched.DecodeRows(parallel, p.BatchMax),
 		Sequences: sched.Residents(parallel), StateBytes: sizes.StateBytes}
 	o.DraftRows = o.LogitRows - 1
-	if here {
+	switch {
+	case sizes.Blocks > 0:
+		o.Blocks, o.Context = sizes.Blocks, sizes.Context
+	case here:
 		o.Least = need // serve uses fewer blocks if memory is short
 	}
 	list, err := exec.ForecastMemory(o)

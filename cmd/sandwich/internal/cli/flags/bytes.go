@@ -29,6 +29,15 @@ var byteUnits = []struct {
 	{"TB", 1e12}, {"B", 1}}
 
 func (b *bytesValue) Set(text string) error {
+	n, err := ParseBytes(text)
+	if *b = bytesValue(n); err == nil && n == 0 {
+		*b = -1
+	}
+	return err
+}
+
+// ParseBytes reads a size with a unit, such as 512MiB, in bytes. 0 needs no unit.
+func ParseBytes(text string) (int64, error) {
 	number, unit := strings.ToUpper(strings.TrimSpace(text)), 0.0
 	for _, u := range byteUnits {
 		if rest, ok := strings.CutSuffix(number, u.name); ok {
@@ -39,17 +48,15 @@ func (b *bytesValue) Set(text string) error {
 	n, err := strconv.ParseFloat(number, 64)
 	switch {
 	case err != nil || n < 0 || math.IsNaN(n) || len(text) > 40:
-		return errors.New("give a size, such as 512MiB or 2GiB")
+		return 0, errors.New("give a size, such as 512MiB or 2GiB")
 	case n == 0:
-		*b = -1
-		return nil
+		return 0, nil
 	case unit == 0:
-		return fmt.Errorf("give a unit, such as %sMiB or %sGiB", number, number)
+		return 0, fmt.Errorf("give a unit, such as %sMiB or %sGiB", number, number)
 	case n*unit >= 1<<60 || n*unit < 1:
-		return errors.New("the size is out of range; give a size such as 512MiB")
+		return 0, errors.New("the size is out of range; give a size such as 512MiB")
 	}
-	*b = bytesValue(n * unit)
-	return nil
+	return int64(n * unit), nil
 }
 
 func (b *bytesValue) String() string {

@@ -46,6 +46,30 @@ type Flags struct {
 	FirstPUs         bool // an untuned plan takes the first PUs, even if other processes use them
 	Loading          session.Stages
 	Wants            purpose
+	Notice           func(line string) // of sessions; nil: show.Notice
+}
+
+// Of returns the flags for another model and, unless plan is "", its plan, on the cores alone and
+// on the same PUs as other models of this process.
+func (f Flags) Of(model, plan string) *Flags {
+	f.Model, f.plan, f.device, f.obeysPlacement, f.FirstPUs = model, plan, noDevice, true, true
+	if plan != "" {
+		f.Plans.Location = ""
+	}
+	return &f
+}
+
+// Exclusive returns an error if a flag is set that --models sets for each model.
+func (f *Flags) Exclusive() error {
+	for _, x := range []struct{ name, value string }{{"--model", f.Model}, {"--plan", f.plan}} {
+		if x.value != "" {
+			return fmt.Errorf("%s cannot be used with --models; name the model and its plan there", x.name)
+		}
+	}
+	if f.usesDevice() {
+		return errors.New("--device cannot be used with --models; the models run on the cores")
+	}
+	return nil
 }
 
 // Add adds the flags of the model and the plan.
@@ -132,8 +156,11 @@ func (f *Flags) Load() (*session.Session, error) {
 	if err := mem.CheckLimit(leastMemory); err != nil {
 		return nil, exit.Usage(err)
 	}
-	s, err := session.Open(f.Model, session.Hooks{Spin: f.Spin, Stages: f.Loading, Notice: show.Notice,
-		Bar: show.ByteBar})
+	notice := show.Notice
+	if f.Notice != nil {
+		notice = f.Notice
+	}
+	s, err := session.Open(f.Model, session.Hooks{Spin: f.Spin, Stages: f.Loading, Notice: notice, Bar: show.ByteBar})
 	if err != nil {
 		return nil, exit.Usage(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/listen"
-	"sandwich/runtime/model"
-	"sandwich/runtime/session"
+	"sandwich/runtime/server/generation"
 )
 
-// announce prints the addresses of the server and an example request.
-func announce(w io.Writer, urls []listen.URL, s *session.Session, keys []string) {
+// announce prints the addresses of the server, the name of what it serves, and an example request.
+// withKey says that requests need an API key.
+func announce(w io.Writer, urls []listen.URL, name string, m *generation.ModelInfo, withKey bool) {
 	var bound []string
 	for _, u := range urls {
 		text, _ := describeURL(u)
@@ -20,11 +20,11 @@ func announce(w io.Writer, urls []listen.URL, s *session.Session, keys []string)
 	}
 	_, example := describeURL(urls[0])
 	auth := ""
-	if len(keys) > 0 {
+	if withKey {
 		auth = ` -H "Authorization: Bearer $API_KEY"`
 	}
-	path, body := tryOut(s)
-	fmt.Fprintf(w, "serving %s on %s; try:\n", s.Name, strings.Join(bound, " and "))
+	path, body := tryOut(m)
+	fmt.Fprintf(w, "serving %s on %s; try:\n", name, strings.Join(bound, " and "))
 	fmt.Fprintf(w, "curl %s%s%s -H 'Content-Type: application/json' -d '%s'\n", example, path, auth, body)
 }
 
@@ -46,11 +46,11 @@ func describeURL(u listen.URL) (bound, example string) {
 }
 
 // tryOut returns an example request that suits the model.
-func tryOut(s *session.Session) (path, body string) {
+func tryOut(m *generation.ModelInfo) (path, body string) {
 	switch {
-	case s.Scores:
+	case m.Scores:
 		return "/v1/rerank", `{"query": "Who hunts at night?", "documents": ["The fox.", "The hen."]}`
-	case s.Pooling != model.NoPooling:
+	case m.Vector > 0:
 		return "/v1/embeddings", `{"input": ["A story about a fox.", "The rain in Spain."]}`
 	}
 	return "/v1/chat/completions", `{"messages": [{"role": "user", "content": "Tell me a story about a fox."}], ` +

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sandwich/cmd/sandwich/internal/listen"
-	"sandwich/runtime/session"
+	"sandwich/runtime/server/generation"
 )
 
 // TestAnnounce checks that the address that is bound is printed, and one that can be tried.
@@ -22,7 +22,7 @@ func TestAnnounce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		announce(&out, []listen.URL{{Addr: bound}}, &session.Session{Name: "m"}, nil)
+		announce(&out, []listen.URL{{Addr: bound}}, "m", &generation.ModelInfo{}, false)
 		for _, w := range want {
 			if !strings.Contains(out.String(), w) {
 				t.Errorf("%s: %s\nhas no %q", addr, &out, w)

@@ -13,6 +13,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/serve/modelset"
 	"sandwich/cmd/sandwich/internal/listen"
 	"sandwich/cmd/sandwich/internal/profiling"
 	"sandwich/cmd/sandwich/internal/show"
@@ -32,8 +33,10 @@ type listeners struct {
 	serving string      // describes what is served, for systemd; set before isReady
 	isReady atomic.Bool // systemd knows that the server is ready
 	stages  stages
+	mu      sync.Mutex // guards the next three fields
 	keys    []string
 	keyFile string         // "" without --api-key-file
+	models  *modelset.Set  // nil without --models
 	level   *slog.LevelVar // of the request log
 	// reread returns the settings that SIGHUP reloads, from the environment and the file of
 	// settings.

@@ -82,16 +82,7 @@ func (f *serveFlags) open(ctx context.Context) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = f.strict.refuses(s.Plan, s.Verdict)
-	switch {
-	case err != nil || f.key.Path == "":
-	case s.Bundle == nil:
-		err = exit.Usage(errors.New("--require-key: there is no signed plan for this host and model; give one " +
-			"with --plan or --plans"))
-	default:
-		err = f.key.Check(s.Bundle)
-	}
-	if err != nil {
+	if err := f.accept(s); err != nil {
 		s.Close()
 		return nil, err
 	}

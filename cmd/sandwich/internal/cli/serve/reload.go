@@ -3,8 +3,10 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/cli/serve/modelset"
 	"sandwich/cmd/sandwich/internal/show"
 )
 
@@ -33,11 +35,13 @@ func (d *listeners) reloadAtHangUp() {
 
 // reload applies the present settings and keys, and returns a description of them.
 func (d *listeners) reload() (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	now, err := d.reread()
 	switch {
 	case err != nil:
 		return "", err
-	case now.keyFile == "" && now.file == "" && d.sockets.Pair == nil:
+	case now.keyFile == "" && now.file == "" && d.sockets.Pair == nil && d.models == nil:
 		return "", errors.New("there is no --api-key-file and no --config to reload")
 	}
 	if (now.keyFile == "") != (d.keyFile == "") {
@@ -54,14 +58,39 @@ func (d *listeners) reload() (string, error) {
 		}
 		loaded = append(loaded, "the certificate")
 	}
+	if d.models != nil {
+		text, err := d.models.Reload()
+		if err != nil {
+			return "", err
+		}
+		loaded = append(loaded, text)
+	}
 	d.level.Set(levelOf(now.verbose))
+	d.keyFile, d.keys = now.keyFile, keys
+	d.setKeys()
 	switch {
 	case now.keyFile != "":
-		d.keyFile = now.keyFile
-		d.server.SetKeys(keys)
 		loaded = append(loaded, fmt.Sprintf("%s from %s", show.Plural(len(keys), "key"), d.keyFile))
 	case now.file != "":
 		loaded = append(loaded, "the settings from "+now.file)
 	}
 	return "loaded " + strings.Join(loaded, " and "), nil
+}
+
+// setKeys makes the server accept the keys of the key file and those of models. d.mu is held.
+func (d *listeners) setKeys() {
+	keys := d.keys
+	if d.models != nil {
+		keys = append(slices.Clip(keys), d.models.Keys()...)
+	}
+	d.server.SetKeys(keys)
+}
+
+// serveModels makes the server ready for several models, which SIGHUP reloads.
+func (d *listeners) serveModels(set *modelset.Set) {
+	d.mu.Lock()
+	d.models = set
+	d.setKeys()
+	d.mu.Unlock()
+	d.server.ReadyFor(set.Router())
 }

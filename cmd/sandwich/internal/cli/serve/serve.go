@@ -45,6 +45,7 @@ type serveFlags struct {
 	otlp        string // address of the collector of traces; "": that of the environment
 	access      accessFlags
 	prefixes    modelflags.PrefixStore
+	models      string // catalog; "": one model
 	reread      func() (reloaded, error)
 }
 
@@ -58,7 +59,10 @@ func NewServe() *cobra.Command {
 /api/chat and /api/generate, /health and /metrics; an embedding model over /v1/embeddings, a rerank model over /v1/rerank
 (docs/clients.md lists all endpoints). Concurrent requests share decode batches. A request beyond --parallel waits; one
 beyond --queue gets status 429 with Retry-After. SIGTERM and Ctrl-C let running requests finish. SIGHUP reads
---api-key-file again, and its path and --verbose from --config.
+--api-key-file again, and its path and --verbose from --config, and --models.
+
+With --models a request chooses its model by the field model; without one it gets the first model of the file. Models are
+loaded when they are needed, and the least recently used ones are unloaded to stay within the memory budget.
 
 /health returns 503 with the stage and its progress while the model loads, 200 while requests are accepted, and 503 while
 the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients,
@@ -92,7 +96,8 @@ different API keys share no prefix cache.`,
   sandwich serve --cors http://localhost:3000 --log json 2>requests.log
   sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict
   sandwich serve --model llama.gguf --plans registry.example/plans --strict --require-key release.pub
-  sandwich serve --model llama.gguf --plan llama.plan --dry-run`,
+  sandwich serve --model llama.gguf --plan llama.plan --dry-run
+  sandwich serve --models models.yaml`,
 		Args:        flags.ExactArgs(0, ""),
 		Annotations: map[string]string{root.ReloadsOnHangUp: "yes"},
 	}
@@ -107,7 +112,12 @@ different API keys share no prefix cache.`,
 	c.Flags().StringVar(&f.key.Path, "require-key", "", "PEM file with the public key that must have signed the plan")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false,
 		"print the verdict on the plan and the memory by node, without loading the model")
+	c.Flags().StringVar(&f.models, "models", "", "YAML file with several models to serve, or folder of GGUF files "+
+		"(docs/models.md)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.checkModels(); err != nil {
+			return exit.Usage(err)
+		}
 		if f.dryRun {
 			return f.printDryRun(c.Context(), c.OutOrStdout())
 		}
@@ -213,18 +223,9 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	f.session.Loading = d.loading
 	defer context.AfterFunc(ctx, func() { d.notify.Stopping(f.drainDelay + f.grace + stopTime) })()
 	ended := d.open(ctx)
-	l, err := f.load(ctx, open)
+	stop, err := f.start(ctx, d, out, open)
 	if err == nil {
-		defer l.close()
-		g := l.session.Generator(l.engine, f.sizes.Parallel)
-		g.Meter(l.meter)
-		g.Describe(infoLabels(l.session)...)
-		if !f.access.noPage {
-			g.DescribePlan(planpage.Of(l.session, f.sizes.Parallel))
-		}
-		d.server.Ready(g)
-		announce(out, d.sockets.URLs, l.session, d.keys)
-		d.ready(l.session.Name, l.engine.Progress)
+		defer stop()
 	} else {
 		leave(err)
 	}
@@ -247,6 +248,29 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 
 // stopTime is the time to stop after the running requests have ended.
 const stopTime = 10 * time.Second
+
+// start loads the models and makes the server ready. stop unloads them.
+func (f *serveFlags) start(ctx context.Context, d *listeners, out io.Writer, open func(context.Context) (
+	*session.Session, error)) (stop func(), err error) {
+	if f.models != "" {
+		return f.startSeveral(ctx, d, out)
+	}
+	l, err := f.load(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	g := l.session.Generator(l.engine, f.sizes.Parallel)
+	g.Meter(l.meter)
+	g.Describe(infoLabels(l.session)...)
+	if !f.access.noPage {
+		g.DescribePlan(planpage.Of(l.session, f.sizes.Parallel))
+	}
+	d.server.Ready(g)
+	m := g.Model()
+	announce(out, d.sockets.URLs, m.ID, &m, len(d.keys) > 0)
+	d.ready(m.ID, l.engine.Progress)
+	return l.close, nil
+}
 
 // infoLabels returns the labels of the metric sandwich_info that do not describe the model.
 func infoLabels(s *session.Session) [][2]string {

@@ -1,0 +1,254 @@
+package modelset
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/modelref"
+	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/models/catalog"
+	"sandwich/runtime/answer"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/model/arch"
+	"sandwich/runtime/modelcache"
+	"sandwich/runtime/sched"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/session"
+	"sandwich/runtime/speculate"
+)
+
+// Defaults of entries.
+const (
+	maxEmbedContext = 8192 // of an embedding or rerank model, in tokens
+	embedParallel   = 64   // texts that such a model reads at once
+)
+
+// Memory of an engine in addition to its forecast.
+const (
+	workerBytes = 2 << 20 // scratch memory of a worker, and of a rank
+	roundBytes  = 8 << 20 // of a rank: its buffers are rounded up to huge pages
+)
+
+// scratch returns the memory of a rank of the plan that its workers use to compute ops.
+func (o *opened) scratch(rank int) int64 {
+	return workerBytes * int64(1+o.Plan.Ranks[rank].PUs.Count())
+}
+
+// source opens one model of the catalog. It implements modelcache.Source.
+type source struct {
+	set   *Set
+	entry catalog.Model
+	// file identifies the file of the last load, or the one that was inspected.
+	file atomic.Pointer[string]
+}
+
+// opened is a session with the sizes of its engine. It implements modelcache.Opened.
+type opened struct {
+	*session.Session
+	source *source
+	sizes  session.Sizes
+	need   modelcache.Memory
+	// progress receives the stages of the load; nil before.
+	progress atomic.Pointer[func(share float64)]
+}
+
+// Open implements modelcache.Source.
+func (s *source) Open(context.Context) (modelcache.Opened, error) {
+	o, err := s.open(s.set.o.Notice)
+	if err != nil {
+		return nil, err
+	}
+	s.noteReplaced()
+	return o, nil
+}
+
+// open reads the model, chooses its plan and the sizes of its engine.
+func (s *source) open(notice func(string)) (*opened, error) {
+	path, err := modelref.Local(s.entry.Model)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	o := &opened{source: s}
+	f := s.set.o.Session.Of(path, s.entry.Plan)
+	f.Notice = func(text string) { notice(s.entry.Name + ": " + text) }
+	f.Loading = func(_ string, share float64) {
+		if to := o.progress.Load(); to != nil {
+			(*to)(share)
+		}
+	}
+	if o.Session, err = f.Open(); err != nil {
+		return nil, s.wrap(err)
+	}
+	o.Name = s.entry.Name
+	if err = s.set.o.Accept(o.Session); err == nil {
+		if err = exit.Usage(o.CheckTokenizer()); err == nil {
+			err = o.size()
+		}
+	}
+	if err != nil {
+		o.Session.Close()
+		return nil, s.wrap(err)
+	}
+	return o, nil
+}
+
+// wrap adds the name of the model to an error, and keeps its exit code.
+func (s *source) wrap(err error) error { return fmt.Errorf("model %s: %w", s.entry.Name, err) }
+
+// noteReplaced reports that the file of the model is another one than at the last load. Prefixes on
+// disk are stored under a hash of the model, so that those of the old file are not used.
+func (s *source) noteReplaced() {
+	id := fileID(s.entry.Model)
+	if old := s.file.Swap(&id); old != nil && *old != id {
+		s.set.o.Notice(s.entry.Name + ": the file was replaced; the new one is read, and stored prefixes of the old " +
+			"one are not used")
+	}
+}
+
+// fileID identifies a version of the file of a model, or of a pulled one.
+func fileID(name string) string {
+	path, err := modelref.Local(name)
+	if err != nil || path == "" {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return path
+	}
+	return fmt.Sprintf("%s %d %s", path, info.Size(), info.ModTime().Format(time.RFC3339Nano))
+}
+
+// size chooses the sizes of the engine: as many KV blocks as the budget admits, at most the context
+// of every parallel request, in at most half of the budget, and at least one context.
+func (o *opened) size() error {
+	e, set := &o.source.entry, o.source.set
+	v := set.o.Sizes
+	if e.Parallel > 0 {
+		v.Parallel = e.Parallel
+	}
+	requests := v.Parallel
+	pooled := o.Pooling != model.NoPooling
+	if pooled {
+		v.Parallel = max(v.Parallel, embedParallel)
+	}
+	switch {
+	case e.Context > 0:
+		v.Context = e.Context
+	case v.Context == 0 && pooled:
+		v.Context = o.ContextLimit(maxEmbedContext)
+	case v.Context == 0:
+		v.Context = o.ContextLimit(footprint.DefaultContext)
+	}
+	if d := v.Speculation.Drafter; d != nil { // an engine needs one for its vocabulary
+		v.Speculation.Drafter, _, _ = speculate.New(d.Name())
+	}
+	budget := set.limits()
+	for n := requests; ; n-- {
+		v.Blocks = kvcache.BlocksFor(v.Context+1) * n
+		rows, err := footprint.Sized(o.Plan, v, false)
+		if err != nil {
+			return exit.Usage(err)
+		}
+		need, kv := modelcache.Memory{}, int64(0)
+		for _, r := range rows {
+			node := mem.AnyNode
+			if r.Node != nil {
+				node = *r.Node
+			}
+			need[node] += r.Total + roundBytes + o.scratch(r.Rank)
+			kv += r.KV
+		}
+		err = budget.Check(need)
+		if err == nil && (n == 1 || budget.Total == 0 || kv <= budget.Total/2) {
+			o.sizes, o.need = v, need
+			return nil
+		}
+		if n == 1 {
+			return exit.Usage(fmt.Errorf("weights, activations and the KV cache of one request of %d tokens: %w; "+
+				"raise memory, or lower context", v.Context, err))
+		}
+	}
+}
+
+// Need implements modelcache.Opened.
+func (o *opened) Need() modelcache.Memory { return o.need }
+
+// info describes the model to clients.
+func (o *opened) info() (generation.ModelInfo, error) {
+	ops, err := arch.ModelOf(o.File)
+	if err != nil {
+		return generation.ModelInfo{}, o.source.wrap(err)
+	}
+	m := answer.Describe(o.Describe(), o.Tok, ops)
+	m.Context, m.Parallel = o.sizes.Context, o.sizes.Parallel
+	return m, nil
+}
+
+// Load implements modelcache.Opened.
+func (o *opened) Load(ctx context.Context, progress func(share float64)) (modelcache.Instance, error) {
+	set := o.source.set
+	o.progress.Store(&progress)
+	v := o.sizes
+	v.Cores = set.cores.NewClient()
+	v.Note = func(text string) { set.o.Notice(o.Name + ": " + text) }
+	v.Prefixes = set.o.Prefixes(o.Plan.Rounding())
+	e, err := o.Engine(ctx, v)
+	if err != nil {
+		o.Session.Close()
+		return nil, o.source.wrap(err)
+	}
+	i := &instance{Generator: o.Generator(e, v.Parallel), engine: e, session: o.Session}
+	i.used = o.used(e)
+	m := e.Runner().Memory()
+	set.o.Notice(fmt.Sprintf("%s: loaded; weights %s, KV cache %s, activations %s", o.Name,
+		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV), mem.FormatBytes(m.Activations)))
+	return i, nil
+}
+
+// instance is a loaded model. It implements modelcache.Instance.
+type instance struct {
+	*answer.Generator
+	engine  *engine.Engine
+	session *session.Session
+	used    modelcache.Memory
+}
+
+// used returns the memory of an engine of the session.
+func (o *opened) used(e *engine.Engine) modelcache.Memory {
+	places, err := e.Placement()
+	if err != nil { // the system cannot tell where memory is
+		return o.need
+	}
+	used := modelcache.Memory{}
+	for _, p := range places {
+		switch p.What {
+		case "activations": // Placement lists one of the sets
+			used[p.Node] += sched.Sets * p.Bytes
+		case "weights":
+			used[p.Node] += p.Bytes + o.scratch(p.Rank)
+		default:
+			used[p.Node] += p.Bytes
+		}
+	}
+	return used
+}
+
+// Used implements modelcache.Instance.
+func (i *instance) Used() modelcache.Memory { return i.used }
+
+// Close implements modelcache.Instance.
+func (i *instance) Close() {
+	i.engine.Close()
+	i.session.Close()
+}

@@ -1,0 +1,141 @@
+package arbiter
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sandwich/runtime/api"
+)
+
+const ms = time.Millisecond
+
+// simulated returns an arbiter with a clock that tests advance.
+func simulated() (a *Arbiter, clock *time.Duration) {
+	clock = new(time.Duration)
+	return &Arbiter{now: func() time.Duration { return *clock }}, clock
+}
+
+// busy is a client that always has work: steps of a length in a class.
+type busy struct {
+	*Client
+	class api.Class
+	step  time.Duration
+	total time.Duration // with the cores
+	most  time.Duration // longest wait
+	since time.Duration // when it began to wait
+}
+
+// simulate lets clients with work share the cores until a time. Ops take 100 us. A client releases
+// the cores after each step and where Preempted says so, and asks for them before another one gets
+// them.
+func simulate(clients []*busy, a *Arbiter, clock *time.Duration, until time.Duration) {
+	const op = 100 * time.Microsecond
+	for _, c := range clients {
+		c.since = *clock
+		c.ask(c.class)
+	}
+	for *clock < until {
+		var now *busy
+		for _, c := range clients {
+			if c.Client == a.holder {
+				now = c
+			}
+		}
+		began := *clock
+		now.most = max(now.most, began-now.since)
+		for done := op; ; done += op {
+			*clock += op
+			if done >= now.step || now.Preempted() {
+				break
+			}
+		}
+		now.total += *clock - began
+		now.since = *clock
+		now.ask(now.class)
+		now.Release()
+	}
+	a.waiting, a.holder = nil, nil
+	a.queued.Store(0)
+}
+
+// TestShares checks how clients that always have work share the cores, by class and step.
+func TestShares(t *testing.T) {
+	const total = 10 * time.Second
+	r, p := api.Reactive, api.Proactive
+	for name, c := range map[string]struct {
+		clients []*busy
+		share   []float64       // least
+		most    []time.Duration // longest wait
+	}{
+		"equal steps": {[]*busy{{class: r, step: ms}, {class: r, step: ms}}, []float64{.45, .45},
+			[]time.Duration{2 * ms, 2 * ms}},
+		"long and short": {[]*busy{{class: r, step: 500 * ms}, {class: r, step: ms}}, []float64{.45, .45},
+			[]time.Duration{11 * ms, 11 * ms}},
+		"proactive waits": {[]*busy{{class: r, step: 5 * ms}, {class: p, step: 500 * ms}}, []float64{.85, .07},
+			[]time.Duration{3 * ms, 26 * ms}},
+		"proactive equals": {[]*busy{{class: p, step: 500 * ms}, {class: p, step: ms}}, []float64{.45, .45},
+			[]time.Duration{11 * ms, 11 * ms}},
+		"three": {[]*busy{{class: r, step: 3 * ms}, {class: r, step: 70 * ms}, {class: p, step: 90 * ms}},
+			[]float64{.4, .4, .05}, []time.Duration{15 * ms, 15 * ms, 40 * ms}},
+	} {
+		a, clock := simulated()
+		for _, x := range c.clients {
+			x.Client = a.NewClient()
+		}
+		simulate(c.clients, a, clock, total)
+		for i, x := range c.clients {
+			if share := x.total.Seconds() / total.Seconds(); share < c.share[i] {
+				t.Errorf("%s: client %d has a share of %.3f, want at least %.2f", name, i, share, c.share[i])
+			}
+			if x.most > c.most[i] {
+				t.Errorf("%s: client %d waited %v, want at most %v", name, i, x.most, c.most[i])
+			}
+		}
+	}
+}
+
+// TestIdleSavesNoTime checks that a client that was idle for long does not exclude the others when
+// it has work again.
+func TestIdleSavesNoTime(t *testing.T) {
+	a, clock := simulated()
+	active, idle := &busy{Client: a.NewClient(), step: ms}, &busy{Client: a.NewClient(), step: ms}
+	simulate([]*busy{active, {Client: a.NewClient(), step: ms}}, a, clock, 10*time.Second)
+	active.most = 0
+	simulate([]*busy{active, idle}, a, clock, 11*time.Second)
+	if active.most > 5*ms || idle.total < 400*ms {
+		t.Errorf("the active client waited %v, the other one ran %v", active.most, idle.total)
+	}
+}
+
+// TestExclusive checks that never two of many goroutines have the cores, and that all end.
+func TestExclusive(t *testing.T) {
+	a := New()
+	var holders atomic.Int32
+	var all sync.WaitGroup
+	for i := range 8 {
+		c := a.NewClient()
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 300 {
+				c.Acquire(api.Class(rng.IntN(2)))
+				for range rng.IntN(5) {
+					if holders.Add(1) != 1 {
+						t.Error("two clients have the cores")
+					}
+					holders.Add(-1)
+					if c.Preempted() {
+						break
+					}
+				}
+				c.Release()
+			}
+		})
+	}
+	all.Wait()
+	if a.holder != nil || len(a.waiting) != 0 || a.queued.Load() != 0 {
+		t.Errorf("the cores are not free: holder %v, %d wait", a.holder, len(a.waiting))
+	}
+}
