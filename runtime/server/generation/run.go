@@ -89,7 +89,7 @@ func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byt
 		fail.Write(w)
 		return
 	}
-	x.Class, x.Model = c.Class, s.Gen.Models()[0].ID
+	x.Class, x.Model = c.Class, m.Model().ID
 	c.Salt, x.Stream = saltOf(x, c), c.Stream
 	s.note(x, c, len(body))
 	answer(x, r, c, m)
