@@ -51,6 +51,11 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("CI", ci)
+			host, err := profiles.Live()
+			if err != nil {
+				return err
+			}
+			e.Setenv("PU", strconv.Itoa(host.UsablePUs().First()))
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir)
 			startModelServer(e)

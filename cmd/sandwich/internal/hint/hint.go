@@ -64,9 +64,15 @@ func Remedy(fs *pflag.FlagSet, name string) string {
 
 // meant names a flag, with its default if that shows the form of the value.
 func meant(f *pflag.Flag) string {
-	value := ""
-	if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" {
-		value = " " + f.DefValue
+	value := f.DefValue
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		value = strings.Join(list.GetSlice(), ",") // DefValue has brackets
+	}
+	if value == "0" || value == "false" {
+		value = ""
+	}
+	if value != "" {
+		value = " " + value
 	}
 	return fmt.Sprintf("did you mean '--%s%s'? ", f.Name, value)
 }
