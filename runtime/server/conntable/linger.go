@@ -32,8 +32,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// refusalTime limits the refusal of a connection above a bound.
-const refusalTime = time.Second
+// refusalTime limits the refusal of a connection above a bound, with the handshake of TLS.
+const refusalTime = 4 * time.Second
 
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {

@@ -78,13 +78,13 @@ func TestRefusalIsBounded(t *testing.T) {
 				server = tls.Server(server, &tls.Config{})
 			}
 			table.refuse(server, "")
-			time.Sleep(lingerTime - 1)
+			time.Sleep(refusalTime - 1)
 			if synctest.Wait(); len(table.refusals) != 1 {
 				t.Errorf("TLS %v: the server did not wait", secure)
 			}
 			time.Sleep(6 * time.Second) // 5 s for the alert that ends TLS
 			if synctest.Wait(); len(table.refusals) != 0 {
-				t.Errorf("TLS %v: the client is connected after %v", secure, lingerTime)
+				t.Errorf("TLS %v: the client is connected after %v", secure, refusalTime)
 			}
 			client.Close()
 		})
