@@ -143,7 +143,7 @@ test-page: build ## the page of the server in Chromium: chat, stop, reload, lost
 	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -y --no-install-recommends chromium; } || \
 	  echo "skipped: the tests of the page (no Chromium; install one or set CHROMIUM to its path)"
 	cd $(PAGE_TESTS) && npm ci --no-audit --no-fund && node --test --test-concurrency=1 --test-reporter=spec \
-	  chat.test.mjs hostile.test.mjs layout.test.mjs access.test.mjs machine.test.mjs
+	  chat.test.mjs hostile.test.mjs layout.test.mjs access.test.mjs machine.test.mjs models.test.mjs
 
 SCHEMAS ?= 1000
 FIRST ?= 0

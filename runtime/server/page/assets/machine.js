@@ -23,7 +23,10 @@ export async function describe() {
   const queue = queuePanel();
   const cache = cachePanel();
   panels = [tree, queue, cache];
-  for (const [name, panel] of Object.entries({ speed, tree, queue, cache })) id(name).replaceChildren(panel.node);
+  for (const [name, panel] of Object.entries({ speed, tree, queue, cache })) {
+    id(name).replaceChildren(panel.node);
+    id(name).parentElement.hidden = plan === null; // without a plan there is no status
+  }
   id("plan").replaceChildren(planPanel(plan));
   before = null;
   return plan;

@@ -33,12 +33,20 @@ export function start({ connected, took, blocked }) {
   look();
 }
 
-// status returns the status, or null if the server reports none.
+let reports = true; // the server has a status; it has none with several models
+
+// status returns the status, or null if the server reports none but accepts requests.
 async function status() {
+  if (!isReady()) reports = true;
+  if (!reports) {
+    await read("health");
+    return null;
+  }
   try {
     return await read("v1/sandwich/status");
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return null;
-    throw error;
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    reports = false;
+    return null;
   }
 }

@@ -1,6 +1,7 @@
 // The sampling fields and the system prompt, with the defaults of the server.
 import { read } from "./api.js";
 import { el, id } from "./dom.js";
+import { chosen } from "./models.js";
 import { load, save } from "./store.js";
 
 const numbers = [
@@ -77,7 +78,7 @@ function mark() {
 
 // defaults shows the server's values as placeholders.
 async function defaults() {
-  const props = await read("props").catch(() => null);
+  const props = await read(`props${chosen() ? `?model=${encodeURIComponent(chosen())}` : ""}`).catch(() => null);
   const own = props?.default_generation_settings?.params ?? {};
   for (const { name } of numbers) id(`set-${name}`).placeholder = own[name] ?? (name === "seed" ? "random" : "no limit");
 }
