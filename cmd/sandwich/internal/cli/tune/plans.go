@@ -114,7 +114,9 @@ func (f *Flags) tuneOrResume(ctx context.Context, subject *session.Subject, host
 	asked := f.resume
 	if f.fleet.finder != nil && !asked {
 		_, err := os.Stat(trials.JournalPath(f.Out))
-		f.resume = err == nil
+		if f.resume = err == nil; f.resume {
+			show.Notice("note: continuing the interrupted run of " + trials.JournalPath(f.Out))
+		}
 	}
 	b, path, err := f.Tune(ctx, subject, host)
 	if !asked && f.resume && errors.Is(err, trials.ErrJournal) {
