@@ -52,7 +52,7 @@ var errNoReplicas = errors.New("name the servers with --replicas, such as --repl
 func toSlurm(s *source) ([]File, error) {
 	var tune, serve, endpoints sheet.Sheet
 	slurm.Tune(&tune)
-	slurm.Serve(&serve, slurm.Config{CPUs: s.b.Plan.PUs().Count(), MemoryMiB: s.o.memoryMiB(),
+	slurm.Serve(&serve, slurm.Config{CPUs: s.b.Host.Allowed().Count(), MemoryMiB: s.o.memoryMiB(),
 		DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
 	slurm.Endpoints(&endpoints)
 	return []File{{"tune.sbatch", tune.String()}, {"serve.sbatch", serve.String()},
@@ -63,8 +63,8 @@ func toSlurm(s *source) ([]File, error) {
 // has the static CPU manager policy.
 func toKubernetes(s *source) ([]File, error) {
 	out := s.sheet()
-	kubernetes.Write(out, kubernetes.Config{Kind: hostkey.OfBundle(s.b).Kind(), PUs: s.b.Plan.PUs().String(),
-		CPUs: s.b.Plan.PUs().Count(), MemoryMiB: s.o.memoryMiB(), DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
+	kubernetes.Write(out, kubernetes.Config{Kind: hostkey.OfBundle(s.b).Kind(), PUs: s.b.Host.Allowed().String(),
+		CPUs: s.b.Host.Allowed().Count(), MemoryMiB: s.o.memoryMiB(), DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
 	return []File{{"sandwich.yaml", out.String()}}, nil
 }
 

@@ -89,6 +89,8 @@ defaults
     timeout http-request 60s
     timeout http-keep-alive 60s
     timeout queue 10m
+    # A busy replica may answer a check late; one that stops answers at once.
+    timeout check 10s
     # A long prompt sends nothing until its first token.
     timeout client 1h
     timeout server 1h

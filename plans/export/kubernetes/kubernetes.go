@@ -10,7 +10,7 @@ import (
 // Config describes the pods that serve with a plan.
 type Config struct {
 	Kind              string // of host that the plan was made for; a label value
-	PUs               string // of the plan
+	PUs               string // that tune could use
 	CPUs              int    // whole CPUs of a pod
 	MemoryMiB         int64
 	DrainDelay, Grace time.Duration // --drain-delay and --grace
@@ -26,9 +26,10 @@ const margin = 10 * time.Second
 // Write adds the manifests to s: a NodeFeatureRule and a Deployment for one kind of host, and the
 // Service, PodDisruptionBudget and InferencePool, which all kinds of hosts share.
 func Write(s *sheet.Sheet, c Config) {
-	s.Note("The static CPU manager assigns any %d whole CPUs exclusively. The plan, made for the PUs %s, is used", c.CPUs,
-		c.PUs)
-	s.Note("with its PUs renumbered where they form an equal part of the machine; elsewhere --strict refuses to start.")
+	s.Note("A pod gets as many CPUs as tune could use (%s). The static CPU manager assigns any %d whole CPUs", c.PUs,
+		c.CPUs)
+	s.Note("exclusively; the plan is used with its PUs renumbered where they form an equal part of the machine, and")
+	s.Note("--strict refuses to start elsewhere. Tune with the CPUs that a pod shall have, such as under taskset.")
 	s.Note("lost: the numbers of the PUs")
 	s.Note("kubelet: --cpu-manager-policy=static --topology-manager-policy=single-numa-node, and with SMT")
 	s.Note("--cpu-manager-policy-options=full-pcpus-only=true. Equal integer requests and limits reserve CPUs.")
