@@ -17,8 +17,8 @@ func TestStage(t *testing.T) {
 	b := builder{source: "../../../..", when: when}
 	dir := filepath.Join(t.TempDir(), "stage")
 	old := syscall.Umask(0o077)
-	err := b.stage(dir, []archive.File{{Name: "bin/sandwich", Mode: 0o755}, {Name: "etc/sandwich/config.yaml", Mode: 0o644},
-		{Name: "share/doc/sandwich/LICENSE", Mode: 0o644}})
+	err := b.stage(dir, []archive.File{{Name: "bin/sandwich", Mode: 0o755},
+		{Name: "etc/sandwich/config.yaml", Mode: 0o644}, {Name: "share/doc/sandwich/LICENSE", Mode: 0o644}})
 	syscall.Umask(old)
 	if err != nil {
 		t.Fatal(err)

@@ -114,7 +114,8 @@ func TestHealthSettings(t *testing.T) {
 		{"secure", []string{"--tls-cert", "c", "--listen", tlsAddr}},
 		{"secure", []string{secure.URL}},
 		{"secure", []string{"--health-listen", "fd:health", "--health-listen", tlsAddr + ",tls=yes"}},
-		{"health", []string{"--tls-cert", "c", "--listen", tlsAddr, "--health-listen", health.Listener.Addr().String()}},
+		{"health", []string{"--tls-cert", "c", "--listen", tlsAddr,
+			"--health-listen", health.Listener.Addr().String()}},
 		{"socket", []string{"unix:" + socket + ",mode=0660"}},
 	} {
 		out, err := run(t, append(test.args, "--timeout", "60s")...)
