@@ -93,8 +93,8 @@ func denyByFilter() error {
 func TestMemoryDenyWriteExecute(t *testing.T) {
 	answer := func(t *testing.T, program string) string {
 		t.Helper()
-		out, warnings := outputOf(t, program, "generate", "--tokens", "1,22,333", "-n", "6", "--ignore-eos", "--threads",
-			"1", "--format", "json")
+		out, warnings := outputOf(t, program, "generate", "--tokens", "1,22,333", "-n", "6", "--ignore-eos",
+			"--threads", "1", "--format", "json")
 		if warnings != 0 {
 			t.Error("the kernels were not generated")
 		}

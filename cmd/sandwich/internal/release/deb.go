@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +41,8 @@ func (b *builder) deb(ctx context.Context, arch string, files []archive.File) er
 	return nil
 }
 
-// stage writes the files of a package as they are installed, and the inputs of nfpm.
+// stage writes the files of a package as they are installed, and the inputs of nfpm. nfpm copies
+// modes and times of files and folders, which must not depend on the umask.
 func (b *builder) stage(dir string, files []archive.File) error {
 	for _, f := range files {
 		name := f.Name
@@ -62,10 +65,15 @@ func (b *builder) stage(dir string, files []archive.File) error {
 			return err
 		}
 	}
-	return nil
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return errors.Join(os.Chmod(path, 0o755), os.Chtimes(path, b.when, b.when))
+	})
 }
 
-// put writes a file with the time of the release, whatever the umask is.
+// put writes a file with the time of the release, independent of the umask.
 func (b *builder) put(name string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err

@@ -35,12 +35,16 @@ func address(listen []string) string {
 // TLS.
 func parse(text string, tls bool) (*server, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		path, _, _ = strings.Cut(path, ",")
+		path, options, _ := strings.Cut(path, ",")
 		if !filepath.IsAbs(path) {
 			return nil, fmt.Errorf("%s is not an address; give an absolute path, such as unix:/run/sandwich.sock",
 				show.Clip(text, 80))
 		}
-		return &server{url: "http://localhost/health", socket: path, loopback: true}, nil
+		scheme := "http"
+		if strings.Contains(","+options+",", ",tls=yes,") {
+			scheme = "https"
+		}
+		return &server{url: scheme + "://localhost/health", socket: path, loopback: true}, nil
 	}
 	full := text
 	if !strings.Contains(text, "://") {

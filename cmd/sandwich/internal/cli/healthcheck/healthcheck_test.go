@@ -77,6 +77,10 @@ func TestHealthSettings(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s
 	}
+	locked, err := parse("unix:/run/s,mode=0660,tls=yes", false)
+	if err != nil || locked.url != "https://localhost/health" || locked.socket != "/run/s" {
+		t.Errorf("a unix socket with TLS: %+v, %v", locked, err)
+	}
 	main, health := answer("main"), answer("health")
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"status":"secure"}`))
@@ -110,7 +114,8 @@ func TestHealthSettings(t *testing.T) {
 		{"secure", []string{"--tls-cert", "c", "--listen", tlsAddr}},
 		{"secure", []string{secure.URL}},
 		{"secure", []string{"--health-listen", "fd:health", "--health-listen", tlsAddr + ",tls=yes"}},
-		{"health", []string{"--tls-cert", "c", "--listen", tlsAddr, "--health-listen", health.Listener.Addr().String()}},
+		{"health", []string{"--tls-cert", "c", "--listen", tlsAddr,
+			"--health-listen", health.Listener.Addr().String()}},
 		{"socket", []string{"unix:" + socket + ",mode=0660"}},
 	} {
 		out, err := run(t, append(test.args, "--timeout", "60s")...)
