@@ -250,7 +250,7 @@ func (e *Entry) startLoad() *load {
 func (e *Entry) run(ctx context.Context, l *load) {
 	c := e.cache
 	defer l.cancel(nil)
-	err := context.Cause(ctx)
+	var err error
 	select {
 	case c.loading <- struct{}{}:
 		defer func() { <-c.loading }()

@@ -12,6 +12,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/cli/serve/modelset"
+	"sandwich/cmd/sandwich/internal/listen"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/server"
 	"sandwich/runtime/session"
@@ -42,7 +43,7 @@ func TestReloadModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	d := &listeners{server: server.New(nil, server.Options{}), level: new(slog.LevelVar),
+	d := &listeners{server: server.New(nil, server.Options{}), level: new(slog.LevelVar), sockets: &listen.Listeners{},
 		reread: func() (reloaded, error) { return reloaded{}, nil }}
 	if _, err := d.reload(); err == nil {
 		t.Error("there is something to reload before the models are read")

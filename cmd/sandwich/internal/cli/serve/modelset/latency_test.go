@@ -21,9 +21,9 @@ var (
 )
 
 // TestLatency prints the 99th percentile of the time per token of a model while another one is
-// loaded again and again, next to two arms without loads, in interleaved rounds, and the time to the
-// first token of a model that is not loaded. It checks nothing: `make models-check` runs it on a
-// quiet machine.
+// loaded again and again, next to two arms without loads, in interleaved rounds, and the time to
+// the first token of a model that is not loaded. It checks nothing: `make models-check` runs it on
+// a quiet machine.
 func TestLatency(t *testing.T) {
 	if *latencyServed == "" || *latencyLoaded == "" {
 		t.Skip("no -latency-served and -latency-loaded")

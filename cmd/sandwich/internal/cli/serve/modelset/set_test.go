@@ -197,6 +197,9 @@ models:
 // requests as servers of a single model do, without errors, and that its memory stays within the
 // budget at every moment.
 func TestMixed(t *testing.T) {
+	if raceEnabled {
+		t.Skip("kernels are slow in race builds; runtime/engine tests engines that share the cores in them")
+	}
 	dir := models(t)
 	list := questions()
 	want := map[question]string{}
@@ -322,6 +325,9 @@ func TestReload(t *testing.T) {
 // TestReplaced checks that a file that is replaced while its model is loaded is read at the next
 // load: after the model was displaced by another one, and after a reload of the catalog.
 func TestReplaced(t *testing.T) {
+	if raceEnabled {
+		t.Skip("kernels are slow in race builds")
+	}
 	dir := models(t)
 	file := filepath.Join(dir, "llama-tiny.gguf")
 	o := options(t, catalogOf(t, dir, `memory: 40MiB

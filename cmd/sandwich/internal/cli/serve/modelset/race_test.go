@@ -1,0 +1,5 @@
+//go:build race
+
+package modelset
+
+const raceEnabled = true
