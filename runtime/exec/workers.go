@@ -193,14 +193,13 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 // waits for it and pages without a node are near their users. turns may be nil. When ctx ends, the
 // error is its cause. It must not be called inside pool.Pool.Lead.
 func (w *Workers) touch(ctx context.Context, turns load.Turns, memory func(rank int) *mem.Buffer) error {
-	const (
-		hugePage = 2 << 20
-		step     = 32 * hugePage // between two checks of ctx: milliseconds
-	)
+	const hugePage = 2 << 20
 	grouping := w.Grouping()
-	part := func(begin int) (more bool) {
+	touched := make([]int, w.Pool.Size()) // bytes, by worker
+	part := func() (more bool) {
 		var rest atomic.Bool
 		w.Pool.Run(func(worker *pool.Worker) {
+			done := &touched[worker.ID()]
 			rank, id, n := 0, worker.ID(), worker.N()
 			if grouping != nil {
 				worker.Use(grouping)
@@ -208,9 +207,10 @@ func (w *Workers) touch(ctx context.Context, turns load.Turns, memory func(rank 
 			}
 			b := memory(rank)
 			lo, hi := pool.Split(b.Len(), n, id, hugePage)
-			for lo += begin; lo < hi && ctx.Err() == nil; lo += step {
-				b.Touch(lo, min(lo+step, hi))
-				if turns != nil && lo+step < hi {
+			for lo += *done; lo < hi && ctx.Err() == nil; lo += hugePage {
+				b.Touch(lo, min(lo+hugePage, hi))
+				*done += hugePage
+				if turns != nil && (rest.Load() || turns.Preempted()) {
 					rest.Store(true)
 					return
 				}
@@ -218,11 +218,11 @@ func (w *Workers) touch(ctx context.Context, turns load.Turns, memory func(rank 
 		})
 		return rest.Load()
 	}
-	for begin, more := 0, true; more && ctx.Err() == nil; begin += step {
+	for more := true; more && ctx.Err() == nil; {
 		if turns != nil {
 			turns.Acquire()
 		}
-		more = part(begin)
+		more = part()
 		if turns != nil {
 			turns.Release()
 		}

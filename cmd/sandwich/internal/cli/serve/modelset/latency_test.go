@@ -16,8 +16,8 @@ import (
 var (
 	latencyServed = flag.String("latency-served", "", "GGUF file that TestLatency generates text with")
 	latencyLoaded = flag.String("latency-loaded", "", "GGUF file that TestLatency loads meanwhile")
-	latencyRounds = flag.Int("latency-rounds", 5, "rounds of the arms of TestLatency")
-	latencyTokens = flag.Int("latency-tokens", 200, "tokens of an answer of TestLatency")
+	latencyRounds = flag.Int("latency-rounds", 3, "rounds of the arms of TestLatency")
+	latencyTokens = flag.Int("latency-tokens", 400, "tokens of an answer of TestLatency")
 )
 
 // TestLatency prints the 99th percentile of the time per token of a model while another one is
