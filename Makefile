@@ -34,7 +34,7 @@ test: ## unit, property, golden and command tests
 
 TEST_L3 ?= 4 64 512
 test-caches: ## the tests as on machines with an L3 of each size in TEST_L3, in MiB
-	for mib in $(TEST_L3); do SANDWICH_TEST_L3=$$mib $(GO) test -tags testl3 ./... || exit 1; done
+	for mib in $(TEST_L3); do SANDWICH_TEST_L3=$$mib $(GO) test -count=1 -tags testl3 ./... || exit 1; done
 
 test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 clusters (docs/contributing/test-numa.md); skipped without qemu
 	$(GO) vet -tags numa ./cmd/sandwich
