@@ -30,6 +30,7 @@ cleanup() {
 trap cleanup EXIT
 if [ -z "$chroot" ]; then
 	made=$(mktemp -d)
+	chmod 755 "$made" # the root of the chroot, which all users enter
 	chroot=$made
 fi
 if [ ! -x "$chroot/bin/sh" ]; then
