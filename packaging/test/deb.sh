@@ -49,7 +49,7 @@ as_user() {
 	inside setpriv --reuid sandwich --regid sandwich --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
 		env SANDWICH_CONFIG=/etc/sandwich/config.yaml XDG_DATA_HOME=/var/lib XDG_CACHE_HOME=/var/cache "$@"
 }
-files() { inside find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /var/log -o -path /var/lib/dpkg -o -path /tmp \
+files() { inside find / -xdev \( -path /proc -o -path /run/systemd -o -path /sys -o -path /dev -o -path /var/log -o -path /var/lib/dpkg -o -path /tmp \
 	-o -path /var/cache/ldconfig \) -prune -o -print | sort; }
 
 inside groupdel sandwich 2>/dev/null || true
