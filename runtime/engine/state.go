@@ -393,11 +393,3 @@ func (e *Engine) cancel(j *job) {
 	e.driver.Post(sched.Event{Kind: sched.Cancel, ID: j.id})
 	e.poke()
 }
-
-// queued returns how long the request waited for its first forward; 0 if none began.
-func (j *job) queued() time.Duration {
-	if j.started.IsZero() {
-		return 0
-	}
-	return max(0, j.started.Sub(j.arrived))
-}

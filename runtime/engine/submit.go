@@ -153,3 +153,11 @@ func (e *Engine) loadTime(j *job, at int) time.Duration {
 	n := int64(j.hit.Positions)
 	return e.stored.cache.Predict(j.hit.Bytes * max(0, n-int64(at)) / n)
 }
+
+// queued returns how long the request waited for its first forward; 0 if none began.
+func (j *job) queued() time.Duration {
+	if j.started.IsZero() {
+		return 0
+	}
+	return max(0, j.started.Sub(j.arrived))
+}

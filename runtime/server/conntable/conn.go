@@ -54,7 +54,7 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, connOf(c))
 }
 
-// connOf returns the connection of a Table that c is or uses, or nil if there is none.
+// connOf returns the connection of a Table that c is or uses, nil if c does not come from a Table.
 func connOf(c net.Conn) *Conn {
 	if t, ok := c.(interface{ tableConn() *Conn }); ok {
 		return t.tableConn()

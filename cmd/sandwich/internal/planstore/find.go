@@ -42,8 +42,8 @@ func (f *Found) Bundle(host *profiles.Profile) (*bundle.Bundle, string, error) {
 	return renumber.Bundle(b, host)
 }
 
-// Find returns the newest plan for a host and a model, nil if there is none: Note then receives
-// what the nearest plan differs in. If a remote store cannot be read, Find uses the last plan that
+// Find returns the newest plan for a host and a model. If no plan fits, it returns nil, and Note
+// receives the fields in which the nearest plan differs. If a remote store cannot be read, Find uses the last plan that
 // it returned before. The error is that of Accept.
 func (f *Finder) Find(ctx context.Context, host *profiles.Profile, shape *plans.ModelShape) (*Found, error) {
 	here := hostkey.OfHost(host, shape)
@@ -205,7 +205,8 @@ func (f *Finder) cached(ctx context.Context, here hostkey.Key, host *profiles.Pr
 }
 
 // Lookup returns the plan that a job pushed for a host and a model, under the tag of the key or any
-// other one that the index lists; nil if there is none. It fails if the store cannot be read.
+// other one that the index lists. It returns nil if no plan fits, and an error if the store cannot
+// be read.
 func (f *Finder) Lookup(ctx context.Context, host *profiles.Profile, shape *plans.ModelShape) (*Found, error) {
 	here := hostkey.OfHost(host, shape)
 	packed, err := f.Store.Tagged(ctx, here.Tag())

@@ -29,8 +29,8 @@ type Store interface {
 	// List returns the plans of the store. skipped receives a message for each one that cannot be
 	// read.
 	List(ctx context.Context, skipped func(error)) ([]Entry, error)
-	// Tagged returns the plan that a job pushed under a tag. The error is oci.ErrMissing if there
-	// is none.
+	// Tagged returns the plan that a job pushed under a tag. The error is oci.ErrMissing if the
+	// store has no such tag.
 	Tagged(ctx context.Context, tag string) (packed []byte, err error)
 	// Read returns the packed plan of an entry.
 	Read(ctx context.Context, e Entry) (packed []byte, err error)
