@@ -43,8 +43,8 @@ func (f *Found) Bundle(host *profiles.Profile) (*bundle.Bundle, string, error) {
 }
 
 // Find returns the newest plan for a host and a model. If no plan fits, it returns nil, and Note
-// receives the fields in which the nearest plan differs. If a remote store cannot be read, Find uses the last plan that
-// it returned before. The error is that of Accept.
+// receives the fields in which the nearest plan differs. If a remote store cannot be read, Find
+// uses the last plan that it returned before. The error is that of Accept.
 func (f *Finder) Find(ctx context.Context, host *profiles.Profile, shape *plans.ModelShape) (*Found, error) {
 	here := hostkey.OfHost(host, shape)
 	list, err := f.Store.List(ctx, func(err error) { f.Note(err.Error()) })
