@@ -10,8 +10,9 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
-// readers is the number of objects that a load reads at a time.
-const readers = 4
+// readers is the number of objects that a load reads at a time. While some readers check and copy
+// content, the others keep the disk busy.
+const readers = 8
 
 // Load reads the blocks of a hit into the given pieces of a sequence, and calls progress, possibly
 // from several goroutines at once, with the number of pieces that are read. On an error the blocks

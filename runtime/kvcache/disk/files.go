@@ -48,7 +48,10 @@ func (hostFiles) Open(path string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	return pageFile{f}, nil
 }
+
+// pageFile is a file that was opened for reads of whole pages.
+type pageFile struct{ *os.File }
 
 func (hostFiles) Rename(from, to string) error { return os.Rename(from, to) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 )
@@ -29,18 +28,7 @@ func (s *Store) Read(ctx context.Context, n Name, parts [][]byte) (Info, error) 
 	if want != h.payload {
 		return h.Info, s.fault(n, fmt.Errorf("%w: its content has %d bytes instead of %d", errDamaged, h.payload, want))
 	}
-	part, filled := 0, 0
-	err = h.each(ctx, f, *buf, func(data []byte) error {
-		for len(data) > 0 {
-			k := copy(parts[part][filled:], data)
-			data, filled = data[k:], filled+k
-			if filled == len(parts[part]) {
-				part, filled = part+1, 0
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := h.fill(ctx, f, *buf, parts); err != nil {
 		return h.Info, s.fault(n, err)
 	}
 	s.counts.readObjects.Add(1)
@@ -65,8 +53,8 @@ func (s *Store) Verify(ctx context.Context, n Name) (Info, int64, error) {
 // Damaged reports whether an error of Verify means that the object is damaged.
 func Damaged(err error) bool { return errors.Is(err, errDamaged) }
 
-// open opens an object and reads its header. buf has room for a chunk of it; the caller closes the
-// file and releases buf.
+// open opens an object and reads its header. buf has room for the bytes that one call reads; the
+// caller closes the file and releases buf.
 func (s *Store) open(n Name) (f File, h *header, buf *[]byte, err error) {
 	if f, err = s.files.Open(s.path(n)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -79,9 +67,9 @@ func (s *Store) open(n Name) (f File, h *header, buf *[]byte, err error) {
 		s.release(buf)
 		return nil, nil, nil, errors.Join(err, f.Close())
 	}
-	if len(*buf) < h.chunk {
+	if len(*buf) < h.readSize() {
 		s.release(buf)
-		buf = s.buffer(h.chunk)
+		buf = s.buffer(h.readSize())
 	}
 	return f, h, buf, nil
 }
@@ -103,28 +91,6 @@ func (h *header) read(f File, n Name, page []byte) error {
 	}
 	if info.Size() != h.size() {
 		return fmt.Errorf("%w: it has %d bytes instead of %d", errDamaged, info.Size(), h.size())
-	}
-	return nil
-}
-
-// each calls fn with the content of each chunk after it has checked it.
-func (h *header) each(ctx context.Context, f File, buf []byte, fn func([]byte) error) error {
-	at, left := int64(headerBytes), h.payload
-	for _, sum := range h.sums {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(left, int64(h.chunk))
-		if err := readFull(f, buf[:pages(n)], at); err != nil {
-			return err
-		}
-		if crc32.Checksum(buf[:n], castagnoli) != sum {
-			return fmt.Errorf("%w: its content has another checksum", errDamaged)
-		}
-		if err := fn(buf[:n]); err != nil {
-			return err
-		}
-		at, left = at+n, left-n
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package disk
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // openDirect opens a file for reads past the page cache, or through it if the file system does not
@@ -22,4 +24,18 @@ func freeBytes(dir string) int64 {
 		return 0
 	}
 	return int64(s.Bavail) * s.Bsize
+}
+
+// readVector implements vectorReader.
+func (f pageFile) readVector(pieces [][]byte, at int64) bool {
+	want := 0
+	for _, p := range pieces {
+		want += len(p)
+	}
+	for {
+		n, err := unix.Preadv(int(f.Fd()), pieces, at)
+		if err != unix.EINTR {
+			return err == nil && n == want
+		}
+	}
 }
