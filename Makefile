@@ -20,7 +20,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: test-page
 .PHONY: test-haproxy test-restart test-slurm test-exports
 .PHONY: release release-check test-deb test-guest test-module module
-.PHONY: models-check
+.PHONY: models-check cache-figures speculation-figures
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -248,42 +248,56 @@ golden: ## rewrite golden files from what the code prints now; review the diff
 amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models overlap ops)
 	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
 
-INT8K_MACHINE ?= zen4-2c
+# A results file consists of bin/NAME.csv and lines that say how it was measured.
+# $(call record,NAME,TITLE,COMMAND,NOTE) writes it for the machine RESULTS_MACHINE; RESULTS_NOTE adds a note.
+RESULTS_MACHINE ?= zen4-2c
+define record
+	{ echo "# title: $(2)"; echo "# command: $(3)"; echo "# build: $(COMMIT)"; echo "# date: $$(date +%F)"; echo "# note: $(4)"; \
+	  test -z "$(RESULTS_NOTE)" || echo "# note: $(RESULTS_NOTE)"; cat bin/$(1).csv; \
+	} > docs/results/data/$(RESULTS_MACHINE)/$(1)-1.csv
+	$(MAKE) results
+endef
+comma := ,
+SIMULATED := the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real
+
 ROUNDS ?= 40
-int8k-check: build ## q2_K and q3_K by int8-k and by int8-256, in ROUNDS interleaved pairs on a quiet machine; writes docs/results/data/INT8K_MACHINE/int8-k-1.csv
+int8k-check: build ## q2_K and q3_K by int8-k and by int8-256, in ROUNDS interleaved pairs on a quiet machine; writes int8-k-1.csv of RESULTS_MACHINE
 	sh docs/results/int8k-check.sh ./$(BIN) $(ROUNDS) > bin/int8-k.csv
-	{ echo "# title: q2_K and q3_K by exact integer sums (int8-k) and by superblock activations (int8-256)"; \
-	  echo "# command: make int8k-check ROUNDS=$(ROUNDS)"; echo "# build: $(COMMIT)"; echo "# date: $$(date +%F)"; \
-	  echo "# note: medians of interleaved pairs, and the median of their ratios"; cat bin/int8-k.csv; \
-	} > docs/results/data/$(INT8K_MACHINE)/int8-k-1.csv
-	$(MAKE) results
+	$(call record,int8-k,q2_K and q3_K by exact integer sums (int8-k) and by superblock activations (int8-256),make \
+	  int8k-check ROUNDS=$(ROUNDS),medians of interleaved pairs$(comma) and the median of their ratios)
 
-LANES_MACHINE ?= zen4-2c
 LANES_FLAGS ?= --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speeds 1,3,20 --runs 2
-lanes: build ## one lane for both phases against a lane for each, on a simulated device in the real engine; writes docs/results/data/LANES_MACHINE/lanes-1.csv
+lanes: build ## one lane for both phases against a lane for each, on a simulated device in the real engine; writes lanes-1.csv of RESULTS_MACHINE
 	./$(BIN) bench load lanes $(LANES_FLAGS) --format csv > bin/lanes.csv
-	{ echo "# title: First-token latency and proactive throughput with a simulated device, by lanes"; \
-	  echo "# command: sandwich bench load lanes $(LANES_FLAGS) --format csv"; echo "# build: $(COMMIT)"; \
-	  echo "# date: $$(date +%F)"; \
-	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
-	  test -z "$(LANES_NOTE)" || echo "# note: $(LANES_NOTE)"; cat bin/lanes.csv; } > docs/results/data/$(LANES_MACHINE)/lanes-1.csv
-	$(MAKE) results
+	$(call record,lanes,First-token latency and proactive throughput with a simulated device$(comma) by lanes,sandwich bench \
+	  load lanes $(LANES_FLAGS) --format csv,$(SIMULATED))
 
-ABLATION_MACHINE ?= zen4-2c
 ABLATION_FLAGS ?= --threads 1 --traffic --reactive 60 --proactive 3000 --queue 4096 --duration 6s --speed 3 --runs 3
-ablation: build ## reactive first token and proactive throughput without each part of the dispatch to a device, simulated; writes docs/results/data/ABLATION_MACHINE/ablation-1.csv
+ablation: build ## reactive first token and proactive throughput without each part of the dispatch to a device, simulated; writes ablation-1.csv of RESULTS_MACHINE
 	./$(BIN) bench load ablation $(ABLATION_FLAGS) --format csv > bin/ablation.csv
-	{ echo "# title: First-token latency and proactive throughput with a simulated device, without each part of the dispatch"; \
-	  echo "# command: sandwich bench load ablation $(ABLATION_FLAGS) --format csv"; echo "# build: $(COMMIT)"; \
-	  echo "# date: $$(date +%F)"; \
-	  echo "# note: the device takes simulated time and computes nothing; the engine, its scheduler and the cores are real"; \
-	  echo "# note: with --traffic the device reads as much memory as its kernels would, on a core of its own"; \
-	  test -z "$(ABLATION_NOTE)" || echo "# note: $(ABLATION_NOTE)"; cat bin/ablation.csv; } > docs/results/data/$(ABLATION_MACHINE)/ablation-1.csv
-	$(MAKE) results
+	$(call record,ablation,First-token latency and proactive throughput with a simulated device$(comma) without each part of \
+	  the dispatch,sandwich bench load ablation $(ABLATION_FLAGS) --format csv,$(SIMULATED); with --traffic it reads as much \
+	  memory as its kernels would$(comma) on a core of its own)
 
-PAPERS_MACHINE ?= zen4-2c
-PAPERS_MODEL ?= llama-160m
-PAPERS_FLAGS ?= --figures 8,9,10 --minutes 15
+FIGURES_DIR ?= bin
+SPECULATION_PARTS ?= bounds wrong lookup long
+speculation-figures: build ## generation without and with drafts on a quiet machine (SPECULATION_PARTS, PAIRS, LONG_PAIRS); writes speculation-figures-1.csv of RESULTS_MACHINE
+	sh docs/results/speculation-check.sh ./$(BIN) $(FIGURES_DIR) $(SPECULATION_PARTS) > bin/speculation-figures.csv
+	$(call record,speculation-figures,Speculative decoding,make speculation-figures SPECULATION_PARTS='$(SPECULATION_PARTS)',medians \
+	  of interleaved pairs; the bound is that of the measured step times)
+
+cache-figures: build ## first tokens after a restart, hits of a small store, and times between tokens next to a slow store (FIGURES_DIR: a folder on the disk); writes cache-*-1.csv of RESULTS_MACHINE
+	sh docs/results/cache-check.sh ./$(BIN) $(FIGURES_DIR) > bin/cache-restart.csv
+	$(call record,cache-restart,First token of a long prompt after a restart$(comma) from the prefix store,make cache-figures,pages \
+	  of the store are dropped from the page cache; the bound is 1.25 times bytes by read rate and 0.3 s)
+	./$(BIN) model synth --preset llama-160m --type q8_0 -o bin/stored.gguf
+	./$(BIN) bench cache sessions --model bin/stored.gguf --cache-bytes 256MB --sessions 200 --dir $(FIGURES_DIR) --format csv > bin/cache-sessions.csv
+	$(call record,cache-sessions,Hits of a small prefix store against an exact LRU,make cache-figures,llama-160m q8_0$(comma) 200 \
+	  sessions under 256 MB)
+	./$(BIN) bench cache loop --model bin/stored.gguf --pairs 40 --delay 20ms --dir $(FIGURES_DIR) --format csv > bin/cache-loop.csv
+	$(call record,cache-loop,Times between tokens with a prefix store on a slow disk,make cache-figures,llama-160m q8_0$(comma) 40 \
+	  interleaved pairs; every call of the file interface is delayed by 20 ms)
+
 SERVED_MODEL ?= tinyllama-1.1b
 LOADED_MODEL ?= tinyllama-1.1b
 models-check: build ## time per token of SERVED_MODEL while LOADED_MODEL loads, with an A/A arm, and time to the first token after a load; presets, on a quiet machine
@@ -293,15 +307,13 @@ models-check: build ## time per token of SERVED_MODEL while LOADED_MODEL loads, 
 	  -latency-served $(CURDIR)/bin/served.gguf -latency-loaded $(CURDIR)/bin/loaded.gguf
 	$(GO) test -count=1 -timeout 60m -run TestMixed ./cmd/sandwich/internal/cli/serve/modelset -mixed 500
 
-papers: build ## Agent.xpu's figures 8 to 10 in the engine with simulated devices; writes docs/results/data/PAPERS_MACHINE/papers-1.csv
+PAPERS_MODEL ?= llama-160m
+PAPERS_FLAGS ?= --figures 8,9,10 --minutes 15
+papers: build ## Agent.xpu's figures 8 to 10 in the engine with simulated devices; writes papers-1.csv of RESULTS_MACHINE
 	./$(BIN) model synth --preset $(PAPERS_MODEL) --type q8_0 -o bin/papers.gguf
 	./$(BIN) bench papers --model bin/papers.gguf $(PAPERS_FLAGS) --format csv > bin/papers.csv
-	{ echo "# title: Agent.xpu, figures 8 to 10, in the engine with simulated devices"; \
-	  echo "# command: sandwich bench papers --model $(PAPERS_MODEL)-q8_0.gguf $(PAPERS_FLAGS) --format csv"; \
-	  echo "# build: $(COMMIT)"; echo "# date: $$(date +%F)"; \
-	  echo "# note: devices take simulated time and compute nothing; the engine, its scheduler and the cores are real"; \
-	  test -z "$(PAPERS_NOTE)" || echo "# note: $(PAPERS_NOTE)"; cat bin/papers.csv; } > docs/results/data/$(PAPERS_MACHINE)/papers-1.csv
-	$(MAKE) results
+	$(call record,papers,Agent.xpu$(comma) figures 8 to 10$(comma) in the engine with simulated devices,sandwich bench papers --model \
+	  $(PAPERS_MODEL)-q8_0.gguf $(PAPERS_FLAGS) --format csv,$(SIMULATED))
 
 results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data
 	$(GO) run ./cmd/sandwich/internal/results docs/results
