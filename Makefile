@@ -110,8 +110,9 @@ gate-proof: ## plants slowdowns of a known size and counts what plan check catch
 histories: ## a million random histories under each policy of the scheduler
 	$(GO) test -count=1 -timeout 0 ./runtime/sched -histories 4000000
 
-speculation: ## 2,000 random requests per model with and without drafts: the same tokens and log probabilities
-	$(GO) test -count=1 -run 'TestDraftsChangeNothing$$' -timeout 0 -v ./runtime/engine -speculated 2000
+SPECULATED ?= 200
+speculation: ## random requests, SPECULATED for each of 11 models, with and without drafts: the same tokens and log probabilities
+	$(GO) test -count=1 -run 'TestDraftsChangeNothing$$' -timeout 0 -v ./runtime/engine -speculated $(SPECULATED)
 
 prefixes: ## prefixes on disk: every kind of store, 100 killed writers, and amd64 and arm64 (qemu) on one folder
 	$(GO) test -count=1 -run 'TestStoredPrefixSurvivesRestart$$' ./runtime/engine -stores
