@@ -102,7 +102,7 @@ func TestHammer(t *testing.T) {
 	}
 }
 
-// TestRunDoesNotAllocate: a call makes no garbage.
+// TestRunDoesNotAllocate checks that a call does not allocate.
 func TestRunDoesNotAllocate(t *testing.T) {
 	all := spaces(50)
 	for _, s := range all[:min(len(all), 20)] {

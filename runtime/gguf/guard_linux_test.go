@@ -30,8 +30,8 @@ func bigFile(t *testing.T) (path string, f *File) {
 	return path, f
 }
 
-// TestGuardSurvivesTruncation: reading what a truncated file no longer has is an error, by the
-// file's or a tensor's guard, and the metadata is still there.
+// TestGuardSurvivesTruncation checks that reading beyond the end of a truncated file gives an
+// error, by the guard of the file or of a tensor, and that the metadata can still be read.
 func TestGuardSurvivesTruncation(t *testing.T) {
 	path, f := bigFile(t)
 	tensor, _ := f.Tensor("t")
@@ -57,7 +57,8 @@ func TestGuardSurvivesTruncation(t *testing.T) {
 	}
 }
 
-// TestGuardLetsOtherFaultsThrough: only a fault in the file's own memory is the file's.
+// TestGuardLetsOtherFaultsThrough checks that faults outside the file's memory are not converted to
+// errors.
 func TestGuardLetsOtherFaultsThrough(t *testing.T) {
 	_, f := bigFile(t)
 	defer func() {

@@ -127,8 +127,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts a sound file at every length: no cut may be accepted, except inside the
-// padding behind the last tensor.
+// TestTruncated cuts a sound file at every length. Only cuts inside the padding after the last
+// tensor are accepted.
 func TestTruncated(t *testing.T) {
 	whole := written(t, fillSample)
 	f, err := Parse(whole)
@@ -162,7 +162,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// FuzzParse: no input may panic, and what is accepted must be inside the input.
+// FuzzParse checks that no input panics, and that accepted tensors are within the input.
 func FuzzParse(f *testing.F) {
 	f.Add(written(f, fillSample))
 	f.Add(partBytes(f, 0, 3))

@@ -228,7 +228,8 @@ func TestGBNF(t *testing.T) {
 	}
 }
 
-// The tokens of a mask are exactly those that Accept takes, whatever shortcut made the mask.
+// TestMaskIsAccept checks that a mask contains exactly the tokens that Accept accepts, however the
+// mask was computed.
 func TestMaskIsAccept(t *testing.T) {
 	v := testVocab(2000, 4)
 	r := rand.New(rand.NewPCG(7, 8))

@@ -16,7 +16,8 @@ const (
 	leastTarget  Target = 61 // has dp4a
 )
 
-// targets are the targets that texts name, which PTX 7.0 knows. Later devices run them too.
+// targets lists the targets of PTX texts, all of which PTX 7.0 supports. Later devices also run
+// them.
 var targets = []Target{matrixTarget, 75, 70, leastTarget}
 
 // named returns the target that a text for a device names.

@@ -41,7 +41,8 @@ func TestFMA32IsExact(t *testing.T) {
 	}
 }
 
-// TestHalfRoundTrip: all halves survive, and rounding agrees with a search of the nearest half.
+// TestHalfRoundTrip checks that every float16 survives the conversion to float32 and back, and that
+// rounding agrees with a search for the nearest float16.
 func TestHalfRoundTrip(t *testing.T) {
 	for h := 0; h < 1<<16; h++ {
 		f := qtype.FloatFromHalf(uint16(h))

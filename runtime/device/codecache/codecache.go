@@ -38,8 +38,8 @@ const (
 // Key identifies a kernel and the driver that compiled it.
 type Key [sha256.Size]byte
 
-// KeyOf returns the key of a list of properties, which must include the driver's version and all
-// that determines the code.
+// KeyOf returns the key of a list of properties, which must include the driver's version and
+// everything that determines the code.
 func KeyOf(parts ...[]byte) (k Key) {
 	h := sha256.New()
 	for _, p := range parts {
@@ -50,8 +50,9 @@ func KeyOf(parts ...[]byte) (k Key) {
 	return k
 }
 
-// Store is a folder of compiled kernels. A nil Store has none and keeps none. Its methods may be
-// called concurrently, also by several processes. Faults of the file system cost a compilation.
+// Store is a folder of compiled kernels. A nil Store is empty and stores nothing. Its methods may
+// be called concurrently, also by several processes. Errors of the file system only cause a
+// compilation.
 type Store struct {
 	dir  string
 	most int64
@@ -116,7 +117,7 @@ func (s *Store) Take(k Key) []byte {
 	return data[n:]
 }
 
-// header returns what precedes the code of a kernel in its file.
+// header returns the bytes that precede the code of a kernel in its file.
 func header(k Key, code []byte) []byte {
 	sum := sha256.Sum256(append(k[:], code...))
 	return append([]byte(magic), sum[:]...)

@@ -40,7 +40,7 @@ type Store struct {
 	space   space
 	pace    pace
 	buffers sync.Pool
-	// writable is false after a fault that later writes would meet again.
+	// writable is false after an error that later writes would cause again.
 	writable atomic.Bool
 	counts   counts
 }
@@ -137,7 +137,7 @@ func warnOnce(to func(string)) func(kind, text string) {
 	}
 }
 
-// disable stops writes after an error that later ones would meet again.
+// disable stops writes after an error that later ones would cause again.
 func (s *Store) disable(err error) {
 	s.writable.Store(false)
 	s.warn("read-only", fmt.Sprintf("the cache folder %s cannot be written, so nothing more is stored: %v", s.dir, err))
