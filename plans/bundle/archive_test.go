@@ -95,7 +95,7 @@ func TestPackingIsDeterministic(t *testing.T) {
 	}
 }
 
-// hostile writes an archive of any entries behind the sound ones, or in place of them.
+// hostile writes an archive with any entries after the sound ones, or instead of them.
 func hostile(t *testing.T, sound files, more ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -58,8 +58,8 @@ func zen5(t *testing.T) *profiles.Profile {
 	return p
 }
 
-// measureZen5 stands in for calibrate.Rates: the recorded rates of one PU, and made up ones of what
-// the recorded machine was not measured for.
+// measureZen5 replaces calibrate.Rates: it returns the recorded rates of one PU, and invented ones
+// for types that were not measured on the recorded machine.
 func measureZen5(t *testing.T) func(context.Context, *profiles.Profile, microkernel.ISA, ...string) (
 	[]profiles.Ceiling, error) {
 	t.Helper()

@@ -301,8 +301,8 @@ func TestBends(t *testing.T) {
 	}
 }
 
-// workersFor are unpinned workers on a machine of text: what is measured means nothing, of what it
-// is measured does.
+// workersFor returns unpinned workers on a machine that is described as text. The measured values
+// have no meaning, but the set of measured figures has.
 func workersFor(t *testing.T, m *topotree.Machine) *full {
 	t.Helper()
 	workers, err := pool.New(m.Allowed.Slice(), pool.Options{Spin: pool.NoSpin})

@@ -90,8 +90,8 @@ func New(p *pool.Pool, vecs []*microkernel.Vec, ranks int) *Sum {
 	return a
 }
 
-// Publish reports that this worker has written its part of a rank's partial matrix. size is the
-// number of workers that write it.
+// Publish tells that this worker has written all that it writes of a rank's partial. size is the
+// number of workers that do so for this rank.
 func (a *Sum) Publish(w *pool.Worker, rank, size int, o *Job) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)

@@ -8,7 +8,8 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// machine is what a table is told of: two classes, whose ops cost what is said here.
+// machine returns a table, and the costs of the ops that it will observe, of two classes of
+// workers.
 func machine() (*Table, func(op int, l Load) time.Duration) {
 	t := New([]Class{
 		{Name: "product", Prior: [2]Prior{{Row: 1e-5, Fixed: 1e-4}, {Row: 1e-5, Fixed: 1e-4}}},

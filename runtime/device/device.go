@@ -9,11 +9,11 @@ import (
 
 // Errors that drivers wrap.
 var (
-	// ErrLost reports that the device can no longer be used; close it.
+	// ErrLost says that the device can no longer be used; close it.
 	ErrLost = errors.New("the device is lost")
-	// ErrMemory reports that the device has too little free memory.
+	// ErrMemory says that the device has too little free memory.
 	ErrMemory = errors.New("the device has too little memory")
-	// ErrRefused reports that the device cannot run a kernel.
+	// ErrRefused says that the device cannot run a kernel.
 	ErrRefused = errors.New("the device refuses the kernel")
 )
 
@@ -26,14 +26,13 @@ type Info struct {
 	MemoryBytes uint64
 	FreeBytes   uint64 // 0 if the driver does not report it
 	Unified     bool   // the device and the cores use the same memory
-	// HostVisible reports whether the device can use memory of this process; see [Usage].
+	// HostVisible says that the device can use memory of this process; see [Usage].
 	HostVisible bool
-	// Sharing states how Shared buffers are made. It is NotShared if the device has none.
+	// Sharing says how Shared buffers are made. It is NotShared if the device has none.
 	Sharing Sharing
-	// MatrixUnit reports whether the device runs kernels that need a matrix unit.
+	// MatrixUnit says that the device runs kernels that need a matrix unit.
 	MatrixUnit bool
-	// Simulated reports whether the device only simulates the duration of kernels and computes
-	// nothing. Its kernels are not verified.
+	// Simulated says that the device takes time and computes nothing. Its kernels are not verified.
 	Simulated bool
 	// Exact has the classes of arithmetic that are exact by the self-test, Repaired included.
 	Exact Exactness
@@ -41,7 +40,7 @@ type Info struct {
 	Repaired Exactness
 }
 
-// Usage states which side accesses a buffer.
+// Usage says who accesses a buffer.
 type Usage uint8
 
 const (
@@ -54,7 +53,7 @@ const (
 	Shared
 )
 
-// Sharing states how the cores and a device use the same memory in [Shared] buffers.
+// Sharing says how the cores and a device use the same memory in [Shared] buffers.
 type Sharing uint8
 
 // The ways of sharing.

@@ -106,7 +106,7 @@ var hostile = map[string]struct {
 	"header ends in tensors": {preamble(3, 2, 0).tensor("a", F32, 0, 1).zeros(60), "tensor"},
 }
 
-// TestHostile demands a refusal with a position or a name in one sentence, for each crafted file.
+// TestHostile checks that each crafted file is refused in one sentence with a position or a name.
 func TestHostile(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,7 @@ const (
 	leastTarget  Target = 61 // has dp4a
 )
 
-// targets lists the targets of PTX texts, all of which PTX 7.0 supports. Later devices also run
-// them.
+// targets are the targets that texts name, which PTX 7.0 knows. Later devices run them too.
 var targets = []Target{matrixTarget, 75, 70, leastTarget}
 
 // named returns the target that a text for a device names.

@@ -1,9 +1,9 @@
-// Package codecache keeps kernels that a device driver has compiled in a folder, so that a later
+// Package codecache stores kernels that a device driver has compiled in a folder, so that a later
 // process does not compile them again.
 //
 // A file has the code of one kernel for one driver, with a checksum. Files that are damaged, too
-// large, not regular, or that others may write are ignored. A driver that crashes on stored code
-// does not meet it again: [Store.Take] removes the file until the caller puts it back.
+// large, not regular, or that other users may write are ignored. Code on which a driver crashes is
+// used only once: [Store.Take] removes the file until the caller puts it back.
 package codecache
 
 import (

@@ -23,9 +23,9 @@ type Store struct {
 // NewStore returns the store of a folder, "" for none, for the kernels of a program.
 func NewStore(folder, build string) *Store { return &Store{folder, build, profiles.Live} }
 
-// Of returns the rates of an open device for the classes of some products. It measures those that
-// are not stored for this device, driver and program, or all of them if again is set. Rates that
-// cannot be stored are measured each time.
+// Of returns the rates of an open device with the classes of some products. It measures what is not
+// stored for this device, driver and program, or everything if again is set. Rates that cannot be
+// stored are measured each time.
 func (s *Store) Of(ctx context.Context, id string, d device.Device, again bool, products ...Product) (devrates.Device,
 	error) {
 	is := Describe(id, s.build, d.Info())

@@ -36,7 +36,7 @@ type Device struct {
 	Rates       *devrates.Device `json:"rates,omitempty"`
 	Address     string           `json:"pci_address,omitempty"`
 	Energy      *energy.Source   `json:"energy,omitempty"` // absent if the device shares the cores' memory
-	// Problem states why there is no device, or why it cannot be used.
+	// Problem says why there is no device, or why it cannot be used.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -154,7 +154,7 @@ func (d *Device) memory() string {
 	return text
 }
 
-// energy describes how the energy of the device is counted.
+// energy says how the energy of the device is counted.
 func (d *Device) energy() string {
 	switch {
 	case d.Energy == nil:

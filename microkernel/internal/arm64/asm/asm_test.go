@@ -70,7 +70,8 @@ func TestAgainstLLVM(t *testing.T) {
 	llvm.Compare(t, lines, want)
 }
 
-// TestFlow pins branches, constants and long additions, which the table does not hold.
+// TestFlow compares branches, constants and long additions, which the table does not contain, with
+// their bytes.
 func TestFlow(t *testing.T) {
 	a := New(Base)
 	out := a.NewLabel()

@@ -46,7 +46,7 @@ func Find(ctx context.Context, r ref.Ref, sum string, size int64) (f File, ok bo
 	return File{}, false
 }
 
-// has reports whether a file has a checksum, which it computes.
+// has reports whether a file has a checksum.
 func has(ctx context.Context, path, want string) bool {
 	f, err := os.Open(path)
 	if err != nil {

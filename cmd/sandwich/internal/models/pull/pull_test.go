@@ -85,8 +85,7 @@ func (w *world) asked() (n int) {
 	return n
 }
 
-// TestPull pulls from each kind of server twice. The second pull downloads nothing if the file has
-// a checksum.
+// TestPull pulls from each kind of server, and again, which downloads nothing that has a checksum.
 func TestPull(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := ggufOf(100_000, 'a'), ggufOf(100_001, 'b'), ggufOf(10, 'c')

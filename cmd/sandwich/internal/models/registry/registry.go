@@ -181,8 +181,8 @@ func nameOf(r ref.Ref) string {
 	return "model"
 }
 
-// fileName returns the name of the file of a layer. Parts of a split model keep the names of the
-// manifest, since they refer to each other by name; a single file is named after the model.
+// fileName returns the name of the file of a layer: that of the manifest for one of several, which
+// find each other by their names, else one after the model's name.
 func fileName(l v1.Descriptor, model string, i, layers int) (string, error) {
 	if layers == 1 {
 		return model + ".gguf", nil
