@@ -9,10 +9,10 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Sum adds the partial results of tensor-parallel ranks: each rank has a partial matrix
-// [rows, width], and all ranks read the sum (Sandwich, section 7). Each rank starts at a different
-// offset, the size of chunks follows the size of the matrix, workers wait only for the chunks that
-// they need, and small sums use few threads.
+// Sum adds the partial results of tensor-parallel ranks: each rank has a partial matrix [rows,
+// width], and all ranks read the sum (Sandwich, section 7). Each rank starts at a different offset,
+// the size of chunks follows the size of the matrix, workers wait only for the chunks that they
+// need, and small sums use few threads.
 //
 // Each worker calls Publish for every rank that it computes for, then Finish, without a barrier
 // between them:
@@ -27,16 +27,18 @@ import (
 //     pool.Counters may be used again.
 //
 // The bits of the result depend neither on the chunks nor on the workers that add them. Buffers may
-// be reused as follows: a partial has no reader after Finish has returned on any worker. The sum may
-// be read until the reader's next Publish, or only in after if it replaces Partials[0]. A rank
-// therefore never overwrites data that another rank still reads, and partials need no second buffer.
+// be reused as follows: a partial has no reader after Finish has returned on any worker. The sum
+// may be read until the reader's next Publish, or only in after if it replaces Partials[0]. A rank
+// therefore never overwrites data that another rank still reads, and partials need no second
+// buffer.
 //
 // In preemption-tolerant mode, package exec sums by loops of pool.Worker.Next instead, since here a
 // chunk of a lost worker would never be done. A sum that is in progress when the mode starts waits
 // for the workers of its chunks.
 //
-// Flags contain the number of the run and of the sum in it, so that they need no reset, also after a
-// run that ended by a panic. A Sum is used by one run of its pool at a time. It does not allocate.
+// Flags contain the number of the run and of the sum in it, so that they need no reset, also after
+// a run that ended by a panic. A Sum is used by one run of its pool at a time. It does not
+// allocate.
 type Sum struct {
 	vecs    []*microkernel.Vec // by class of worker
 	ranks   int
@@ -75,8 +77,8 @@ func (m Matrix) at(row, col int) *float32 {
 	return (*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col)))
 }
 
-// New returns a Sum over the given number of ranks for the workers of p. vecs has the row operations
-// of each worker class. New must not be called during a run of p.
+// New returns a Sum over the given number of ranks for the workers of p. vecs has the row
+// operations of each worker class. New must not be called during a run of p.
 func New(p *pool.Pool, vecs []*microkernel.Vec, ranks int) *Sum {
 	a := &Sum{
 		vecs: vecs, ranks: ranks,
@@ -113,10 +115,10 @@ func (a *Sum) publish(r *reducer, rank, size int, number uint64, chunk int) {
 	a.ready.Raise(i, number)
 }
 
-// Finish adds chunks, beginning with those of rank home, and returns when all chunks are done. after,
-// if it is not nil, is called once for each range of finished rows, on any worker, before Finish
-// returns on any. next is the step of a preemption-tolerant run that follows the sum (-1: none); it
-// runs in preemption-tolerant mode if a worker may be lost.
+// Finish adds chunks, beginning with those of rank home, and returns when all chunks are done.
+// after, if it is not nil, is called once for each range of finished rows, on any worker, before
+// Finish returns on any. next is the step of a preemption-tolerant run that follows the sum (-1:
+// none); it runs in preemption-tolerant mode if a worker may be lost.
 func (a *Sum) Finish(w *pool.Worker, home int, o *Job, next int, after func(row0, row1 int)) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
@@ -173,8 +175,8 @@ func (a *Sum) sum(w *pool.Worker, r *reducer, o *Job, row0, row1, col0, col1 int
 	}
 }
 
-// finished ends a chunk. When the first chunk is finished, all workers have published it and none has
-// returned from Finish.
+// finished ends a chunk. When the first chunk is finished, all workers have published it and none
+// has returned from Finish.
 func (a *Sum) finished(w *pool.Worker, c *sumCut, chunk int, number uint64, next int, after func(row0, row1 int)) {
 	if after != nil {
 		after(c.rowsOf(chunk))

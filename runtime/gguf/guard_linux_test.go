@@ -9,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"sandwich/internal/testwait"
 	"sandwich/profiles/retention"
 )
 
@@ -92,18 +92,9 @@ func TestOpenRefusesSpecialFiles(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	for _, path := range []string{pipe, "/dev/zero", dir, socket} {
-		done := make(chan error, 1)
-		go func() {
-			_, err := Open(path)
-			done <- err
-		}()
-		select {
-		case err := <-done:
-			if !errors.Is(err, retention.ErrNotRegular) || !strings.HasPrefix(err.Error(), path) {
-				t.Errorf("%s: %v", path, err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("opening %s does not return", path)
+		err := testwait.Returns(t, "opening "+path, func() error { _, err := Open(path); return err })
+		if !errors.Is(err, retention.ErrNotRegular) || !strings.HasPrefix(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

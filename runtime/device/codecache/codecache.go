@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/internal/owner"
 	"sandwich/profiles/retention"
 )
 
@@ -72,7 +73,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("the folder of compiled kernels cannot be used: %w", err)
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is not a folder", dir)
-	case !own(info) || info.Mode().Perm()&0o022 != 0:
+	case !owner.IsUser(info) || info.Mode().Perm()&0o022 != 0:
 		return nil, fmt.Errorf("other users may write to the folder of compiled kernels %s; remove their permission "+
 			"with chmod go-w", dir)
 	}
@@ -102,7 +103,7 @@ func (s *Store) Take(k Key) []byte {
 	if err != nil {
 		return nil
 	}
-	ours := info.Mode().IsRegular() && own(info) && info.Mode().Perm()&0o077 == 0
+	ours := info.Mode().IsRegular() && owner.IsUser(info) && info.Mode().Perm()&0o077 == 0
 	var data []byte
 	if ours {
 		data, err = retention.ReadRegular(path, MostCode+int64(len(header(k, nil))))

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"sandwich/internal/owner"
 )
 
 // Options configures Open. Zero fields take the defaults stated after their descriptions.
@@ -119,7 +121,7 @@ func checkOwner(dir string) error {
 		return fmt.Errorf("the cache folder %s cannot be used: %w", dir, err)
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder; name a folder for the cache", dir)
-	case !ownFile(info):
+	case !owner.IsUser(info):
 		return fmt.Errorf("the cache folder %s belongs to another user; name a folder of this user", dir)
 	case info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("other users may write to the cache folder %s; remove their permission with chmod go-w", dir)
