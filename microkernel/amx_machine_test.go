@@ -13,11 +13,11 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// tileMachine runs kernels of Dot AMX on a CPU without AMX. Every tile instruction in the machine
-// code is replaced by a call, of five bytes as the shortest of them, of code that saves all
-// registers and leaves the kernel; then Go decodes the instruction that stood there from its bytes,
-// does its work as the manual says (Intel SDM volume 2, the instructions; volume 1, 18.2), faults
-// included, and goes on behind it.
+// tileMachine runs kernels of Dot AMX on a CPU without AMX. It replaces each tile instruction in
+// the machine code by a call of five bytes, the length of the shortest one. The called code saves
+// all registers and returns to Go, which decodes the original instruction, executes it as the
+// manual specifies (Intel SDM volume 2, the instructions; volume 1, 18.2), faults included, and
+// resumes the kernel after it.
 type tileMachine struct {
 	t       testing.TB
 	resume  jit.Func
@@ -33,9 +33,9 @@ type tileSite struct {
 	text string // what the assembler calls it
 }
 
-// tileState is the arguments of the kernel, and its registers while Go does the work of a tile
-// instruction. It is on no stack, which might grow, and so move, between two instructions of the
-// kernel; and the generated code knows its address.
+// tileState holds the arguments of the kernel, and its registers while Go executes a tile
+// instruction. It is not on a stack, which could grow and move meanwhile, because the generated
+// code contains its address.
 var tileState struct {
 	args  *amd64gemm.AMXArgs
 	spec  Spec
@@ -57,7 +57,7 @@ var (
 	atSite  = int(unsafe.Offsetof(tileState.site))
 )
 
-// savedRegs are the general registers that a kernel has for itself, but for RAX.
+// savedRegs are the general registers that a kernel uses, except RAX.
 var savedRegs = []asm.Reg{
 	asm.RCX, asm.RDX, asm.RBX, asm.RSI, asm.RDI, asm.R8, asm.R9, asm.R10, asm.R11, asm.R12, asm.R13, asm.R14, asm.R15,
 }
@@ -82,8 +82,8 @@ func pieces(t testing.TB, parts ...any) (code []byte) {
 	return code
 }
 
-// leaveCode saves the registers and returns to Go. On the stack are the number of the instruction
-// and the address behind the call.
+// leaveCode saves the registers and returns to Go. The stack holds the number of the instruction
+// and the address after the call.
 func leaveCode(t testing.TB) []byte {
 	parts := []any{func(a *asm.Asm) {
 		a.Push(asm.RAX)
@@ -109,7 +109,7 @@ func leaveCode(t testing.TB) []byte {
 	return pieces(t, append(parts, func(a *asm.Asm) { a.VZeroUpper(); a.Ret() })...)
 }
 
-// resumeCode goes on behind the call.
+// resumeCode resumes the kernel after the call.
 func resumeCode(t testing.TB) []byte {
 	return pieces(t, func(a *asm.Asm) {
 		a.Mov(asm.RAX, asm.RDI)
@@ -159,7 +159,7 @@ func (m *tileMachine) kernel(s Spec) *Kernel {
 	return k
 }
 
-// patch is the machine code of a tile function that calls in place of its tile instructions.
+// patch returns the machine code of a tile function with calls in place of its tile instructions.
 func (m *tileMachine) patch(s Spec, leave []byte) []byte {
 	m.t.Helper()
 	type place struct{ from, to int }
@@ -203,7 +203,7 @@ func (m *tileMachine) patch(s Spec, leave []byte) []byte {
 	return code
 }
 
-// tileLength is the length of a tile instruction.
+// tileLength returns the length of a tile instruction.
 func tileLength(b []byte) int {
 	modrm := b[4]
 	n := 5
@@ -219,7 +219,7 @@ func tileLength(b []byte) int {
 	return n
 }
 
-// run is Kernel.Run.
+// run returns the replacement of Kernel.Run.
 func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 	return func(g *GemmArgs) {
 		if tileState.args == nil || tileState.spec != k.Spec() {
@@ -242,12 +242,12 @@ func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 	}
 }
 
-// size is the rows of a tile and the bytes of a row.
+// size returns the rows of a tile and the bytes of a row.
 func (m *tileMachine) size(t int) (rows, bytes int) {
 	return int(m.config[48+t]), int(m.config[16+2*t])
 }
 
-// step does the work of one instruction: VEX of three bytes, opcode, ModRM, and what they say.
+// step executes one instruction: VEX of three bytes, opcode, ModRM and operands.
 func (m *tileMachine) step(site tileSite) error {
 	b := site.code
 	pp, vvvv, opcode, modrm := b[2]&3, int(^b[2]>>3&15), b[3], b[4]
@@ -290,11 +290,12 @@ func (m *tileMachine) used(t int) error {
 // stridedAddress is a memory operand: the address of row r is base plus r times stride.
 type stridedAddress struct{ base, stride uint64 }
 
-// address decodes a memory operand. Where rows are meant, the index is the distance between them.
+// address decodes a memory operand. If rows is set, the index register holds the distance between
+// rows.
 func (m *tileMachine) address(b []byte, rows bool) (a stridedAddress) {
 	high := func(bit uint) int { return int(^b[1]>>bit&1) << 3 }
 	mod, rm, rest := b[4]>>6, int(b[4]&7), b[5:]
-	// from the end of the instruction, which is the address behind the call, moved by the padding
+	// relative to the end of the instruction, the address after the call, moved by the padding
 	if mod == 0 && rm == 5 {
 		d := int32(binary.LittleEndian.Uint32(rest))
 		return stridedAddress{base: tileState.next - 5 + uint64(len(b)) + uint64(int64(d))}

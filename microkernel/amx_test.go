@@ -68,7 +68,8 @@ func TestAMX(t *testing.T) {
 	}
 }
 
-// TestAMXSpecialValues: scales that are not finite, and denormals, come out as the oracle has them.
+// TestAMXSpecialValues checks that scales that are not finite, and denormals, give the results of
+// the oracle.
 func TestAMXSpecialValues(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
 		t.Skipf("this CPU (%s) has no AVX-512, or this is a race build", Host())
@@ -91,8 +92,8 @@ func TestAMXSpecialValues(t *testing.T) {
 	}
 }
 
-// TestAMXProof: a tile product that is wrong in the lowest bit of one number does not pass for a
-// kernel.
+// TestAMXProof checks that a tile product that differs in the lowest bit of one number fails the
+// self-test.
 func TestAMXProof(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
 		t.Skipf("this CPU (%s) has no AVX-512, or this is a race build", Host())
@@ -168,7 +169,7 @@ func TestAMXRefused(t *testing.T) {
 	}
 }
 
-// TestAMXPeak: the peak of a machine with AMX is the peak of its tiles.
+// TestAMXPeak checks that the peak of a machine with AMX is the peak of its tiles.
 func TestAMXPeak(t *testing.T) {
 	code, ops, err := AVX512.Target().Probes.Peak("int8", HasAVX2|HasAVX512|HasVNNI|HasAMX)
 	if err != nil {
@@ -226,8 +227,8 @@ func TestAMXOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapInterleaves: in the functions for whole pairs of row tiles the stores of unpacking lie
-// between products, and each variant has its share of them.
+// TestOverlapInterleaves checks that the functions for whole pairs of row tiles place the stores of
+// unpacking between products, an equal share in each variant.
 func TestOverlapInterleaves(t *testing.T) {
 	for panels, subBlocks := range []int{0, 4, 2, 1} {
 		s := unitSpecs(ComputeInt8K, Q4_K, AMX)[0]

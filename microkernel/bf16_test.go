@@ -11,8 +11,8 @@ import (
 	"sandwich/microkernel/internal/kerneltest"
 )
 
-// bf16Specs are the kernels of the bf16 path that this host can run; a test that wants them is
-// skipped where there are none.
+// bf16Specs returns the kernels of the bf16 path that this host can run, and skips the test if
+// there are none.
 func bf16Specs(t *testing.T) []Spec {
 	t.Helper()
 	var out []Spec
@@ -25,7 +25,7 @@ func bf16Specs(t *testing.T) []Spec {
 	return out
 }
 
-// TestPairsAgainstRef is TestKernelsAgainstRef for this path alone, of which that one draws few.
+// TestPairsAgainstRef is TestKernelsAgainstRef for this path, of which that test draws few specs.
 func TestPairsAgainstRef(t *testing.T) {
 	specs := bf16Specs(t)
 	r := rand.New(rand.NewPCG(50, 51))
@@ -47,9 +47,9 @@ func TestPairsAgainstRef(t *testing.T) {
 	t.Logf("%d specs", len(specs))
 }
 
-// TestPairInstruction holds the definitions of the dot products against the instruction of this
-// CPU: at random, where sums and products overflow, underflow and cancel, and at one place where it
-// matters whether a tiny result is told before or after rounding.
+// TestPairInstruction compares the definitions of the dot products with the instruction of this
+// CPU: at random, where sums and products overflow, underflow and cancel, and in a case that shows
+// whether a subnormal result is detected before or after rounding.
 func TestPairInstruction(t *testing.T) {
 	specs := bf16Specs(t)
 	if jit.Race {

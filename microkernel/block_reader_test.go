@@ -10,8 +10,9 @@ import (
 	"sandwich/microkernel/internal/kerneltest"
 )
 
-// TestBlockReader: what the probe times is the product of its rows by the panels, to the bit that
-// of plain Go, however deep the blocks are, and reads no byte beyond what it says, at a guard page.
+// TestBlockReader checks that the kernel that the probe times computes the product of its rows and
+// the panels with the bits of plain Go, for blocks of every depth, and reads no byte beyond the
+// stated ones, by a guard page.
 func TestBlockReader(t *testing.T) {
 	oracle, err := Build(SpaceOf(Host(), Go, ComputeInt8, Q8_0, func(Spec) bool { return true })[0])
 	if err != nil {

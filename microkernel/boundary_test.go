@@ -15,9 +15,9 @@ const comparison = `(==|!=|<|>|case|switch) *([a-z.A-Z]*\.(ISA|Dot|Form)\b *\{|[
 	`(Go|AVX2|AVX512|NEON|NoDot|VNNI|AVXVNNI|MAdd|MMLA|SDot|MulL|AMX|MOPA|DPBF16|BFMMLA|BFDot|Load|Embed|Lane|Outer)\b)` +
 	`|\.(Dot|Form) *(==|!=)`
 
-// TestOnlyBackendsCompare demands that no package but this one and its own compares instruction
-// sets, dot products or forms: what one can do is a question to a spec or a target, so that a new
-// one is a backend's affair alone.
+// TestOnlyBackendsCompare checks that no package outside microkernel compares instruction sets, dot
+// products or forms. Other packages ask a spec or a target for its capabilities, so that a new
+// instruction set needs only a backend.
 func TestOnlyBackendsCompare(t *testing.T) {
 	forbidden := regexp.MustCompile(comparison)
 	for _, line := range []string{"if s.ISA == microkernel.Go {", "case microkernel.VNNI:", "if s.Form != f {",

@@ -14,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/code.golden")
 
-// TestMachineCode pins the machine code of a sample of every space, with its prefetches, and of all
-// wideners: a change of structure changes no byte. Each line is a space, its number of specs, and a
-// digest of every 31st and of all outer products, which few machines can run. -update writes it
-// anew.
+// TestMachineCode compares the machine code of a sample of every space, with its prefetches, and of
+// all wideners with digests, so that a change of structure changes no byte. Each line is a space,
+// its number of specs, and a digest of every 31st and of all outer products, which few machines can
+// run. -update writes the file.
 func TestMachineCode(t *testing.T) {
 	const file, every = "testdata/code.golden", 31
 	const features = ^Features(0)

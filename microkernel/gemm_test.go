@@ -208,8 +208,8 @@ func spaces(seed uint64) []Spec {
 	return all
 }
 
-// TestKernelsAgainstRef checks specs against the oracle, bit for bit, on fresh data with poisoned
-// outputs, guard pages behind every operand, odd sizes and k-blocks. Short runs take a sample,
+// TestKernelsAgainstRef compares specs with the oracle, bit for bit, on random data with poisoned
+// outputs, guard pages after every operand, odd sizes and k-blocks. Short runs check a sample,
 // -long all.
 func TestKernelsAgainstRef(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 11))

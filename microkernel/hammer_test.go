@@ -16,8 +16,8 @@ import (
 
 var garbage atomic.Pointer[[]byte]
 
-// hammerSpecs is two kernels of each instruction set, and those of matrix units, whose state is
-// saved apart from the vector registers.
+// hammerSpecs returns two kernels of each instruction set, and those of matrix units, whose state
+// is saved separately from the vector registers.
 func hammerSpecs(isas []ISA) (specs []Spec) {
 	for _, isa := range isas {
 		s := Spec{ISA: isa, B: F32, MR: 4, NR: PanelWidth, KU: 4}
@@ -102,7 +102,7 @@ func TestHammer(t *testing.T) {
 	}
 }
 
-// TestRunDoesNotAllocate: a call makes no garbage.
+// TestRunDoesNotAllocate checks that a call does not allocate.
 func TestRunDoesNotAllocate(t *testing.T) {
 	all := spaces(50)
 	for _, s := range all[:min(len(all), 20)] {

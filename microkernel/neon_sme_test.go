@@ -50,8 +50,8 @@ func TestOuterProducts(t *testing.T) {
 	}
 }
 
-// TestOuterProductsOfBytes checks everything of the int8 kernels but SMOPA itself, whose work dot
-// products do here, on any host with SME.
+// TestOuterProductsOfBytes checks the int8 kernels on any host with SME, with SMOPA, the outer
+// product of bytes, replaced by dot products.
 func TestOuterProductsOfBytes(t *testing.T) {
 	if jit.Race || !Host().Has(HasSME) {
 		t.Skipf("this CPU (%s) has no SME; make arm64 runs the test under qemu", Host())
@@ -79,7 +79,8 @@ func TestOuterProductsOfBytes(t *testing.T) {
 	}
 }
 
-// TestOuterProductCode: the outer product of bytes is in the code of every type, as llvm-mc has it.
+// TestOuterProductCode checks that the code of every type contains the outer product of bytes as
+// llvm-mc encodes it.
 func TestOuterProductCode(t *testing.T) {
 	for _, s := range outerSpecs(outerFeatures, ComputeInt8) {
 		code, err := s.Assemble()

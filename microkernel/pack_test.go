@@ -153,7 +153,7 @@ func TestPackRoundTrip(t *testing.T) {
 	}
 }
 
-// checkPadding: columns beyond N are zero, whatever was there before.
+// checkPadding checks that columns beyond N are zero, whatever the memory held before.
 func checkPadding(t *testing.T, packed []byte, l Layout) {
 	full := Layout{l.Type, l.Panels() * PanelWidth, l.K}
 	got := make([]float32, l.K)

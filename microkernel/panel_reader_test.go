@@ -10,8 +10,8 @@ import (
 	"sandwich/microkernel/internal/kerneltest"
 )
 
-// TestPanelReader: what the probe times is the product of a row by the panels, whatever is asked
-// for ahead, and reads no byte beyond what it says, at a guard page.
+// TestPanelReader checks that the kernel that the probe times computes the product of a row and the
+// panels, for every prefetch distance, and reads no byte beyond the stated ones, by a guard page.
 func TestPanelReader(t *testing.T) {
 	for _, isa := range Host().ISAs() {
 		for _, ahead := range []int{0, MaxSinglePrefetch} {

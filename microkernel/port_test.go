@@ -7,7 +7,7 @@ import (
 	"sandwich/microkernel/internal/jit"
 )
 
-// TestInstructionsByHand: the counts of kernels whose loops were counted by hand.
+// TestInstructionsByHand compares the instruction counts of some kernels with counts made by hand.
 func TestInstructionsByHand(t *testing.T) {
 	for text, want := range map[string]InstructionCounts{
 		// each of 4 k: two vectors of W; 14 rows, each broadcast for two multiply-adds
@@ -45,7 +45,8 @@ func TestInstructionsByHand(t *testing.T) {
 	}
 }
 
-// TestInstructionsOfBlocks: the loop over the sub-blocks of a block runs eight times an iteration.
+// TestInstructionsOfBlocks checks that the loop over the sub-blocks of a block counts eight times
+// per iteration.
 func TestInstructionsOfBlocks(t *testing.T) {
 	s := Spec{ISA: AVX512, Compute: ComputeInt8, B: Q4_K, MR: 6, NR: 32, KU: 32, Dot: VNNI}
 	got, err := Instructions(s)

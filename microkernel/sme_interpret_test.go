@@ -65,8 +65,8 @@ func TestOuterProductsInterpreted(t *testing.T) {
 	}
 }
 
-// TestOuterProductsInterpretedSpecial: infinities, NaN and denormals come out as the oracle has
-// them, and so do kernels of bytes without the outer product of bytes.
+// TestOuterProductsInterpretedSpecial checks that infinities, NaN and denormals give the results of
+// the oracle, also in int8 kernels without the outer product of bytes.
 func TestOuterProductsInterpretedSpecial(t *testing.T) {
 	if jit.Race {
 		t.Skip("slow with the race detector, and runs one goroutine; run without -race")
@@ -110,8 +110,8 @@ func TestPlanesInterpreted(t *testing.T) {
 	}
 }
 
-// TestSMEIntegersNeedLongVectors: a tile of sixteen rows of planes needs vectors of 512 bits, at
-// every height of a tail.
+// TestSMEIntegersNeedLongVectors checks that a tile of sixteen rows of planes needs vectors of 512
+// bits, for every height of the last tile.
 func TestSMEIntegersNeedLongVectors(t *testing.T) {
 	for _, s := range outerSpecs(outerFeatures, ComputeInt8K) {
 		for _, rows := range []int{1, 8, 16} {

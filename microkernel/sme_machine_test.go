@@ -12,11 +12,10 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// smeMachine runs kernels of outer products on a CPU that has none: it decodes their machine code
-// and does what the manual says (Arm ARM DDI 0487, and its supplement for SME, DDI 0616), with
-// streaming vectors of any length. Advanced SIMD does not exist in it but for loads, and memory is
-// what it was given: an instruction that it does not know, or one that reads or writes beyond an
-// operand, ends the test.
+// smeMachine runs kernels of outer products on a CPU without SME: it decodes their machine code and
+// executes it as the manual specifies (Arm ARM DDI 0487, and its supplement for SME, DDI 0616),
+// with streaming vectors of any length. Of Advanced SIMD it supports loads only, and of memory only
+// the operands: an unknown instruction, or an access outside an operand, ends the test.
 type smeMachine struct {
 	t      testing.TB
 	length int // of vectors, in bytes
@@ -43,7 +42,7 @@ type smeMemory struct {
 	writable bool
 }
 
-// smeInstruction is a word of a function, and what it does; nil: nothing that this machine knows.
+// smeInstruction is an instruction word and its action; nil: unsupported.
 type smeInstruction struct {
 	word uint32
 	run  func(m *smeMachine, w uint32)

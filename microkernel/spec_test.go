@@ -28,8 +28,8 @@ func TestSpecRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSpecRefusals: a bundle may name anything; what cannot be built is refused by name before any
-// code exists.
+// TestSpecRefusals checks that Build refuses every spec that cannot be built, with its fault,
+// before it emits code. A bundle may contain any spec.
 func TestSpecRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		"avx512/f32/f32/40x16/ku1/load":                "MR 40",
@@ -102,7 +102,7 @@ func TestSpecRefusals(t *testing.T) {
 	}
 }
 
-// TestDeterministic: equal specs give equal bytes.
+// TestDeterministic checks that equal specs give equal bytes.
 func TestDeterministic(t *testing.T) {
 	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 |
 		HasSMEInt8 | HasAMX | HasBF16 | HasArmBF16
@@ -159,8 +159,9 @@ func eachValidTile(s Spec, visit func(Spec)) {
 	}
 }
 
-// TestValidSpecsAssemble: a bundle of a stranger may ask for any kernel that is valid, so that each
-// has its registers and an encoding. Short runs take every eighth, -long all.
+// TestValidSpecsAssemble checks that every valid spec has enough registers and encodable
+// instructions, since an untrusted bundle may ask for any of them. Short runs check every eighth
+// spec, -long all.
 func TestValidSpecsAssemble(t *testing.T) {
 	n := 0
 	eachValid(func(s Spec) {
@@ -177,7 +178,8 @@ func TestValidSpecsAssemble(t *testing.T) {
 	t.Logf("%d specs", n)
 }
 
-// TestBuildShares: a kernel built twice, or as the tail of another, is one function.
+// TestBuildShares checks that a kernel that is built twice, or is the tail of another one, is one
+// function.
 func TestBuildShares(t *testing.T) {
 	host := Host()
 	if jit.Race || !host.Has(HasAVX2) {

@@ -11,8 +11,8 @@ import (
 	"sandwich/microkernel/internal/ref"
 )
 
-// TestSpecialValues: infinities, NaN, denormals and products that overflow or underflow come out as
-// the oracle has them. Which NaN it is may differ; that it is one may not.
+// TestSpecialValues checks that infinities, NaN, denormals and products that overflow or underflow
+// give the results of the oracle. The payloads of NaN may differ.
 func TestSpecialValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 31))
 	var specs []Spec

@@ -41,8 +41,8 @@ func TestEveryType(t *testing.T) {
 	}
 }
 
-// TestPackedBytes holds the bound on what panels may take: one and a half times the file's bytes,
-// where rows fill the panels, for any number of blocks.
+// TestPackedBytes checks the bound of the size of panels: one and a half times the bytes in the
+// file, if rows fill the panels, for any number of blocks.
 func TestPackedBytes(t *testing.T) {
 	for _, b := range qtype.All() {
 		if !b.Quantized() {

@@ -11,8 +11,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// TestUnpackGivesTheRowsOfTheFile holds that a packed matrix gives the bits that its rows have in
-// the file, zeros with their signs: a model whose head is its embedding looks its tokens up there.
+// TestUnpackGivesTheRowsOfTheFile checks that unpacking a matrix gives the bits of its rows in the
+// file, signed zeros included: a model whose head is its embedding looks up its tokens there.
 func TestUnpackGivesTheRowsOfTheFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for _, typ := range qtype.All() {

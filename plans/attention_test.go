@@ -16,9 +16,9 @@ import (
 	"sandwich/plans/summary"
 )
 
-// TestAttentionIsKept: what attention adds up by survives writing and reading, is no exact plan's,
-// is shown with the rates behind it, and needs its CPU; where it is float32 a plan has no word of
-// it.
+// TestAttentionIsKept checks that the dot product of attention survives writing and reading, makes
+// a plan inexact, is shown with its measured rates, and is refused on a CPU without it. A plan with
+// float32 attention does not mention it.
 func TestAttentionIsKept(t *testing.T) {
 	rates := map[string]float64{"f32": 200e9, "tdpbf16": 800e9}
 	b := bundletest.New(t)
@@ -45,7 +45,8 @@ func TestAttentionIsKept(t *testing.T) {
 	}
 }
 
-// TestAttentionThatNoKernelHas: a bundle may claim anything.
+// TestAttentionThatNoKernelHas checks that a plan is invalid if no kernel has its dot product of
+// attention for the instruction set and the type of the KV cache.
 func TestAttentionThatNoKernelHas(t *testing.T) {
 	p := plantest.Default(t, hosttest.Cores(t, 2, "avx2"), plantest.Llama160M("f32"), "")
 	for _, d := range []microkernel.AttentionDot{microkernel.AttendDPBF16, microkernel.AttendTDPBF16,

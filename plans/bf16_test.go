@@ -14,7 +14,8 @@ import (
 	"sandwich/plans/summary"
 )
 
-// TestPairsKeepTheirKernels: a bundle may claim anything.
+// TestPairsKeepTheirKernels checks that a plan is invalid if the path of a bf16 weight is not that
+// of its kernel.
 func TestPairsKeepTheirKernels(t *testing.T) {
 	h := hosttest.Cores(t, 2, hosttest.BF16...)
 	for want, spoil := range map[string]func(*plans.Plan){

@@ -14,8 +14,8 @@ import (
 	"sandwich/topotree"
 )
 
-// TestClassesRoundTrip: what is written of classes is read again, fits the schema, and differs from
-// a plan without them.
+// TestClassesRoundTrip checks that written classes fit the schema, are read back, and appear in the
+// differences from a plan without them.
 func TestClassesRoundTrip(t *testing.T) {
 	p := plantest.Heterogeneous(t)
 	text, err := profiles.EncodeYAML(p)
@@ -51,7 +51,7 @@ func TestClassesRoundTrip(t *testing.T) {
 	}
 }
 
-// TestClassesRefused: what no machine can run is refused in a sentence.
+// TestClassesRefused checks the errors for classes that no machine can run.
 func TestClassesRefused(t *testing.T) {
 	avx512, err := microkernel.ParseISA("avx512")
 	if err != nil {
@@ -89,7 +89,8 @@ func wide(p *plans.Plan) []plans.Rule {
 	return t.Rules
 }
 
-// TestFitClasses: a class that the host lacks is refused, or its workers are main ones.
+// TestFitClasses checks that only optional classes that the host lacks are removed; their workers
+// become main ones.
 func TestFitClasses(t *testing.T) {
 	p := plantest.Heterogeneous(t)
 	p.Classes[0].Kind = "atom"
@@ -116,8 +117,8 @@ func TestFitClasses(t *testing.T) {
 	}
 }
 
-// TestUseTrimsClasses: classes keep the PUs that still work; where only one of theirs does, its
-// tables are the main ones.
+// TestUseTrimsClasses checks that classes keep the available PUs, and that the tables of the only
+// remaining class become the main ones.
 func TestUseTrimsClasses(t *testing.T) {
 	for _, c := range []struct {
 		pus     topotree.CPUSet

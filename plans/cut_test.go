@@ -50,9 +50,9 @@ func randomShape(rng *rand.Rand) plans.ModelShape {
 	return s
 }
 
-// TestCutIsAPartition: over random models, numbers of ranks and of their PUs, every row and column
-// of what is cut belongs to one rank, cuts along columns fall on blocks, and a rank has the KV
-// heads that its queries read and no others.
+// TestCutIsAPartition checks on random models, numbers of ranks and of their PUs that every row and
+// column of a divided matrix belongs to one rank, that divisions along columns are at block
+// boundaries, and that a rank has exactly the KV heads that its queries read.
 func TestCutIsAPartition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	cut := 0
@@ -110,7 +110,7 @@ func checkShares(t *testing.T, s plans.ModelShape, shares []plans.Share) {
 	}
 }
 
-// TestCutFollowsPUs: a rank with twice the PUs has about twice the work.
+// TestCutFollowsPUs checks that a rank with twice the PUs has about twice the work.
 func TestCutFollowsPUs(t *testing.T) {
 	s := plans.ModelShape{Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 11008, Vocab: 32000,
 		Weights: []plans.WeightShape{{Role: "down",
@@ -188,7 +188,8 @@ func TestRanksOfAPlan(t *testing.T) {
 	}
 }
 
-// TestRanksShareATable: two matrices whose shards have one shape must have one compute path.
+// TestRanksShareATable checks that two matrices whose shards have one shape must have one compute
+// path.
 func TestRanksShareATable(t *testing.T) {
 	q, k := plans.WeightKey{N: 448, K: 256, Type: "q8_0"}, plans.WeightKey{N: 224, K: 256, Type: "q8_0"}
 	p := plans.Plan{Weights: []plans.WeightPlan{{q, microkernel.ComputeF32}, {k, microkernel.ComputeInt8}}}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPacked: matrices of one type are summed up, and a table that is only looked up is none.
+// TestPacked checks that matrices of one type are added up, and that a table that is only looked up
+// does not count.
 func TestPacked(t *testing.T) {
 	m := ModelShape{Weights: []WeightShape{
 		{Role: RoleEmbed, N: 320, K: 256, Type: "iq2_xxs", Count: 1},

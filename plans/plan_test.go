@@ -84,7 +84,7 @@ func TestValidateNames(t *testing.T) {
 	}
 }
 
-// A schedule reads back as it was written, whichever of its parts are set.
+// TestScheduleText checks that a written schedule is read back, whichever of its parts are set.
 func TestScheduleText(t *testing.T) {
 	h := hosttest.Cores(t, 2, "avx2", "avx512")
 	p := plantest.Default(t, h, plantest.Llama160M("q8_0"), "")

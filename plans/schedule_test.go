@@ -2,7 +2,7 @@ package plans
 
 import "testing"
 
-// TestParseSchedule: what String writes is read back, and nothing else is.
+// TestParseSchedule checks that ParseSchedule accepts the output of String and nothing else.
 func TestParseSchedule(t *testing.T) {
 	for _, text := range []string{
 		"avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice 133x512x1024",

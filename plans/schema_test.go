@@ -22,8 +22,8 @@ func planSchema(t *testing.T) *jsonschema.Schema {
 	return jsonschema.Read(t, filepath.Join("schema", "plan.v3.json"))
 }
 
-// TestSchemaNamesTheFields: each mapping of the schema has the fields of the Go type that reads it,
-// no more and no fewer, and requires those that are always written; FORMAT.md explains each.
+// TestSchemaNamesTheFields checks that each mapping of the schema has exactly the fields of the Go
+// type that reads it, requires those that are always written, and that FORMAT.md explains each.
 func TestSchemaNamesTheFields(t *testing.T) {
 	root := planSchema(t)
 	format, err := os.ReadFile("FORMAT.md")
@@ -78,7 +78,7 @@ func yamlFields(typ reflect.Type) (all, always []string) {
 	return all, always
 }
 
-// TestWhatIsWrittenFitsTheSchema: plans of every kind that there is.
+// TestWhatIsWrittenFitsTheSchema validates written plans of every kind by the schema.
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	root := planSchema(t)
 	list := []*bundle.Bundle{bundletest.New(t)}
@@ -108,9 +108,9 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	}
 }
 
-// TestReservedPlaces: what only spells out the default is read and has the same digest; what this
-// build cannot follow is in the schema and is refused with what it can; what is neither is refused
-// by both.
+// TestReservedPlaces checks that a reserved field with its default value is accepted and has the
+// same digest, that a value that only the schema allows is refused with the supported ones, and
+// that other values are refused by both.
 func TestReservedPlaces(t *testing.T) {
 	root := planSchema(t)
 	text, err := profiles.EncodeYAML(&bundletest.New(t).Plan)

@@ -59,8 +59,8 @@ func digested(t *testing.T, text string) string {
 	return strings.Replace(text, "DIGEST", digest, 1)
 }
 
-// TestVersion1: which PUs a ceiling was measured with is what version 1 meant, and domains get
-// their names of today.
+// TestVersion1 checks that ceilings of version 1 get the PUs that they were measured with, and
+// domains their current names.
 func TestVersion1(t *testing.T) {
 	p, err := Parse([]byte(digested(t, version1)))
 	if err != nil {
@@ -99,7 +99,7 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
-// TestRecordedMachines: every profile that was measured on a machine and kept is read.
+// TestRecordedMachines checks that every recorded profile can be read.
 func TestRecordedMachines(t *testing.T) {
 	for _, file := range refdata.Glob(t, "machines/*/host.yaml") {
 		p, err := Load(file)

@@ -53,7 +53,7 @@ func TestPickPUs(t *testing.T) {
 	}
 }
 
-// TestPickPUsOfIdleMachine holds that without load, and with load on PUs that are not needed, the
+// TestPickPUsOfIdleMachine checks that without load, and with load on PUs that are not needed, the
 // PUs are those of FirstPUs, on every built-in machine.
 func TestPickPUsOfIdleMachine(t *testing.T) {
 	for _, name := range BuiltinNames() {
@@ -82,7 +82,7 @@ func TestPickPUsOfIdleMachine(t *testing.T) {
 	}
 }
 
-// TestLeavesChoice tells where workers could be on different PUs.
+// TestLeavesChoice checks whether workers could be on different PUs.
 func TestLeavesChoice(t *testing.T) {
 	for _, c := range []struct {
 		machine string

@@ -88,8 +88,8 @@ func (s *schema) walk(path string, visit func(path string, s *schema)) {
 // row is a line of a table of FORMAT.md: `path` | type | unit | meaning.
 var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([a-z ]+) \\| ([^|]*) \\| ([^|]+) \\|$")
 
-// TestSchema: FORMAT.md has every field with its type, its unit and what it means, and nothing
-// else; schema.json is made of the Go types and of these texts. -update writes it anew.
+// TestSchema checks that FORMAT.md has every field with type, unit and meaning and nothing else,
+// and that schema.json follows from the Go types and these texts. -update writes it.
 func TestSchema(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *schema) kind() string {
 	return s.Type
 }
 
-// TestWrittenProfilesFitTheSchema: what is written is what schema.json describes.
+// TestWrittenProfilesFitTheSchema validates written profiles by schema.json.
 func TestWrittenProfilesFitTheSchema(t *testing.T) {
 	data, err := os.ReadFile("schema.json")
 	if err != nil {

@@ -75,8 +75,8 @@ func TestMeasuredColorsKeepTheFingerprint(t *testing.T) {
 	}
 }
 
-// TestGroupsOfSets: clusters without a transform get the one that makes them; those that the tree
-// shows, or that no transform makes, get none.
+// TestGroupsOfSets checks that clusters without a transform get the one that makes them, unless the
+// tree shows them already or no transform makes them.
 func TestGroupsOfSets(t *testing.T) {
 	m, err := hwloc.ReadSynthetic("core:8")
 	if err != nil {

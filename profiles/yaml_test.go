@@ -62,7 +62,7 @@ func TestCanonicalJSON(t *testing.T) {
 	}
 }
 
-// FuzzCanonicalJSON: sorting the text gives what decoding and encoding it gives.
+// FuzzCanonicalJSON checks that sorting the text equals decoding and encoding it.
 func FuzzCanonicalJSON(f *testing.F) {
 	for _, text := range []string{`{"b":1,"a":[{"z":null,"y":{"d":0.10,"c":true}},[],{}],"":"<&>\u2028"}`,
 		`[1e21,"\""]`,

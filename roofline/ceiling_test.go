@@ -73,8 +73,8 @@ func TestCeilingsAreNeverAddedUp(t *testing.T) {
 	}
 }
 
-// TestClassesShareTheCores: by what they multiply, and where memory is the bound by what they read;
-// a class without a whole tile is dropped.
+// TestClassesShareTheCores checks that classes divide rows by their FLOP/s, or by their bandwidth
+// if memory is the bound, and that a class without a whole tile gets none.
 func TestClassesShareTheCores(t *testing.T) {
 	cores := Target{Name: "avx2/f32", Peak: 400, Parts: []Part{{Class: "performance", Peak: 300, Read: 20},
 		{Class: "efficiency", Peak: 100, Read: 20}}}
@@ -140,7 +140,8 @@ func TestSecondsMeetAtTheRidge(t *testing.T) {
 	}
 }
 
-// TestReach: three steps of known shares give these shares back, on both sides of the ridge.
+// TestReach checks that three steps of known shares of the ceilings give these shares, on both
+// sides of the ridge.
 func TestReach(t *testing.T) {
 	p := Limits{Peak: 1e12, Read: 2e10}
 	step := func(m float64) Step {
@@ -192,8 +193,8 @@ func TestFitOfDisturbedAnchors(t *testing.T) {
 	}
 }
 
-// TestReachAlone: an anchor on one PU gives its share back, which bounds few PUs and leaves those
-// alone that the memory bounds.
+// TestReachAlone checks that an anchor on one PU gives its share, which bounds few PUs and does not
+// affect sets that memory bounds.
 func TestReachAlone(t *testing.T) {
 	want := Efficiency{Peak: 0.9, Read: 1.2, Alone: 0.7}
 	step := Step{Work: Work{FLOP: 2e7, Bytes: 1e7}}
@@ -216,7 +217,8 @@ func TestReachAlone(t *testing.T) {
 	}
 }
 
-// TestActivationsLieInTheCachesThatHoldThem: and cost nothing where none is known.
+// TestActivationsLieInTheCachesThatHoldThem checks that activations count at the bandwidths of the
+// caches that hold them, each for its part, and cost nothing if no cache is known.
 func TestActivationsLieInTheCachesThatHoldThem(t *testing.T) {
 	p := Limits{Peak: 1, Read: 1, Caches: []Cache{{100, 50}, {1000, 10}, {math.Inf(1), 1}}}
 	for _, c := range []struct{ touched, want float64 }{{0, 2}, {100, 2}, {200, 6}, {2000, 0.1 + 4.5 + 50}} {

@@ -18,7 +18,7 @@ func subset(r *rand.Rand, n int) []int {
 
 var avx2 = Path{"avx2", "f32"}
 
-// TestRenumberingChangesNothing: the same machine with other PU numbers gives the same answers.
+// TestRenumberingChangesNothing checks that a machine with other PU numbers gives the same answers.
 func TestRenumberingChangesNothing(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(1, seed))
@@ -55,8 +55,8 @@ func TestRenumberingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestPeakGrows: a superset's peak is never below that of a subset, whatever noise the figures
-// have.
+// TestPeakGrows checks that the peak of a superset is never below that of a subset, whatever the
+// noise.
 func TestPeakGrows(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(2, seed))
@@ -75,8 +75,8 @@ func TestPeakGrows(t *testing.T) {
 	}
 }
 
-// TestPeakOfExactFigures: without noise the model is what the machine is, whichever PUs are asked
-// of.
+// TestPeakOfExactFigures checks that a model from figures without noise equals the machine for
+// every set of PUs.
 func TestPeakOfExactFigures(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(3, seed))
@@ -90,7 +90,8 @@ func TestPeakOfExactFigures(t *testing.T) {
 	}
 }
 
-// TestThrottledCoreLowersItsSets: and no other set.
+// TestThrottledCoreLowersItsSets checks that a throttled core lowers the peak of the sets that
+// contain it and of no other set.
 func TestThrottledCoreLowersItsSets(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(4, seed))
@@ -116,8 +117,8 @@ func TestThrottledCoreLowersItsSets(t *testing.T) {
 	}
 }
 
-// TestBandwidthWithinItsDomains: a set never reads more than its nodes were seen to, whatever the
-// noise.
+// TestBandwidthWithinItsDomains checks that a set never reads faster than its nodes were measured
+// to, whatever the noise.
 func TestBandwidthWithinItsDomains(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(5, seed))

@@ -31,7 +31,8 @@ func eight() *profiles.Profile {
 	}}
 }
 
-// TestByCount: where a profile knows numbers of PUs only, answers go by them.
+// TestByCount checks that a profile that has figures by number of PUs only answers by the number,
+// and that these answers are marked as assumed.
 func TestByCount(t *testing.T) {
 	m := NewMachine(eight())
 	f32 := Path{"avx2", "f32"}
@@ -59,8 +60,8 @@ func TestByCount(t *testing.T) {
 	}
 }
 
-// TestMixedCeilingIsNoUnit: SME and cores of an M4 Pro reach 4.27 TFLOP/s together, less than the
-// sum of what each reaches alone.
+// TestMixedCeilingIsNoUnit checks a measured ceiling of several units: SME and cores of an M4 Pro
+// reach 4.27 TFLOP/s together, less than the sum of both alone.
 func TestMixedCeilingIsNoUnit(t *testing.T) {
 	p, err := profiles.Builtin("m4pro")
 	if err != nil {
@@ -122,8 +123,8 @@ func byCount(p *profiles.Profile, n int, match func(*profiles.Ceiling) bool) flo
 	return best[below] + (best[above]-best[below])*float64(n-below)/float64(above-below)
 }
 
-// TestSameCeilingsAsBefore: the PUs that a profile of version 1 counted have the ceilings that
-// their number had.
+// TestSameCeilingsAsBefore checks that the PUs that a profile of version 1 counted have the
+// ceilings of their number.
 func TestSameCeilingsAsBefore(t *testing.T) {
 	hosts := map[string]*profiles.Profile{}
 	for _, name := range profiles.BuiltinNames() {
@@ -166,8 +167,8 @@ func TestSameCeilingsAsBefore(t *testing.T) {
 	}
 }
 
-// TestSpreadDecides: of two recorded sets of one size the one that is spread alike answers for
-// others.
+// TestSpreadDecides checks that of two recorded sets of one size, the one that is spread over the
+// machine in the same way answers for another set.
 func TestSpreadDecides(t *testing.T) {
 	h := &truth{nodes: 1, clusters: 4, cores: 4, smt: 1, speed: slices.Repeat([]float64{100}, 16),
 		link: []float64{96}, names: upTo(0, 16)}
@@ -191,7 +192,7 @@ func TestSpreadDecides(t *testing.T) {
 	}
 }
 
-// TestFlows: a shared link shows in every combination that holds it.
+// TestFlows checks that a shared link limits every combination that contains it.
 func TestFlows(t *testing.T) {
 	h := &truth{nodes: 3, clusters: 1, cores: 2, smt: 1, speed: slices.Repeat([]float64{100}, 6),
 		link: []float64{12, 12, 12}, names: upTo(0, 6)}
@@ -227,7 +228,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// TestWaits: barriers and all-reduces grow with PUs, bytes and ranks.
+// TestWaits checks that barriers and all-reduces take longer with more PUs, bytes and ranks.
 func TestWaits(t *testing.T) {
 	fig := func(v float64) profiles.Figure { return profiles.Figure{Median: v, N: 9} }
 	p := eight()

@@ -57,7 +57,8 @@ func TestPortSeconds(t *testing.T) {
 	}
 }
 
-// TestPortsOf: rates are read by class, and of a pair only what holds both of it up.
+// TestPortsOf checks that rates are read by class, and those of a pair only if both classes use the
+// same ports.
 func TestPortsOf(t *testing.T) {
 	ceiling := func(typ string, rate float64) profiles.Ceiling {
 		return profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 1,

@@ -75,8 +75,8 @@ func finish(sides []Side, part []int) (last float64) {
 	return last
 }
 
-// TestSplitIsOptimal: no other division into tiles ends sooner, parts are whole tiles but for the
-// end, and all of it is given out.
+// TestSplitIsOptimal checks that no other division into tiles ends sooner, that parts are whole
+// tiles except for the last one, and that they cover everything.
 func TestSplitIsOptimal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tiles, rates := []int{1, 6, 8, 16, 32, 48}, []float64{0, 0.1, 0.5, 1, 1, 1.6, 9}

@@ -109,7 +109,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestNestedGroups: the same nesting reached by two paths is one tree.
+// TestNestedGroups checks that two sequences of transforms with the same nesting give one tree.
 func TestNestedGroups(t *testing.T) {
 	m := topotest.Synthetic(t, "core:12")
 	for _, paths := range [][2][]string{
@@ -123,7 +123,8 @@ func TestNestedGroups(t *testing.T) {
 	}
 }
 
-// TestInterchangeable: proven alike, siblings make one tree whatever the stride.
+// TestInterchangeable checks that siblings that are marked as interchangeable give one tree for
+// every stride.
 func TestInterchangeable(t *testing.T) {
 	m := topotest.Synthetic(t, "numa:2 core:12")
 	alike := m.Tree.WithInterchangeable()

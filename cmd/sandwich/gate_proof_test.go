@@ -31,7 +31,7 @@ var (
 		"time in which the true effect of a damage is established")
 )
 
-// What a run of the proof may be of, and how often each is run.
+// Kinds of runs of the proof, and how often each is repeated.
 const (
 	runDamaged  = "damaged"    // 4.5 to 5.5 % slower: to be caught
 	runEqual    = "equal"      // the same plan under another name: to pass
@@ -75,7 +75,7 @@ type effect struct {
 // within reports whether an effect is in a window.
 func (e *effect) within(w window) bool { return e.Slower >= w.low && e.Slower <= w.high }
 
-// gateRun is one run of plan check and what it said.
+// gateRun is one run of plan check with its output.
 type gateRun struct {
 	What   string  `json:"what"`
 	Damage string  `json:"damage,omitempty"`

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,40 +49,26 @@ func denyByPrctl() error {
 // src/shared/seccomp-util.c): mmap with PROT_WRITE and PROT_EXEC, mprotect and pkey_mprotect with
 // PROT_EXEC, and shmat with SHM_EXEC.
 func denyByFilter() error {
-	const (
-		filterMode, allThreads = 1, 1
-		atNumber, atProt       = 0, 16 + 2*8 // of struct seccomp_data
-		allow, refuse          = 0x7fff0000, 0x00050000 | uint32(unix.EPERM)
-		load                   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		and                    = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
-		ifEqual, ifSet, answer = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET |
-			unix.BPF_K, unix.BPF_RET | unix.BPF_K
-		shmExec = 0o100000
-	)
-	code := []unix.SockFilter{
-		{Code: load, K: atNumber},
-		{Code: ifEqual, K: unix.SYS_MMAP, Jt: 4},
-		{Code: ifEqual, K: unix.SYS_MPROTECT, Jt: 6},
-		{Code: ifEqual, K: unix.SYS_PKEY_MPROTECT, Jt: 5},
-		{Code: ifEqual, K: unix.SYS_SHMAT, Jt: 6},
-		{Code: answer, K: allow},
-		{Code: load, K: atProt}, // mmap
-		{Code: and, K: unix.PROT_WRITE | unix.PROT_EXEC},
-		{Code: ifEqual, K: unix.PROT_WRITE | unix.PROT_EXEC, Jt: 4, Jf: 5},
-		{Code: load, K: atProt}, // mprotect
-		{Code: ifSet, K: unix.PROT_EXEC, Jt: 2, Jf: 3},
-		{Code: load, K: atProt}, // shmat
-		{Code: ifSet, K: shmExec, Jf: 1},
-		{Code: answer, K: refuse},
-		{Code: answer, K: allow},
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	filter := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, filterMode, allThreads,
-		uintptr(unsafe.Pointer(&filter))); errno != 0 {
-		return fmt.Errorf("seccomp: %w", errno)
+	const shmExec = 0o100000
+	err := installFilter([]unix.SockFilter{
+		{Code: bpfLoad, K: atNumber},
+		{Code: bpfIfEqual, K: unix.SYS_MMAP, Jt: 4},
+		{Code: bpfIfEqual, K: unix.SYS_MPROTECT, Jt: 6},
+		{Code: bpfIfEqual, K: unix.SYS_PKEY_MPROTECT, Jt: 5},
+		{Code: bpfIfEqual, K: unix.SYS_SHMAT, Jt: 6},
+		{Code: bpfReturn, K: bpfAllow},
+		{Code: bpfLoad, K: atProt}, // mmap
+		{Code: bpfAnd, K: unix.PROT_WRITE | unix.PROT_EXEC},
+		{Code: bpfIfEqual, K: unix.PROT_WRITE | unix.PROT_EXEC, Jt: 4, Jf: 5},
+		{Code: bpfLoad, K: atProt}, // mprotect
+		{Code: bpfIfSet, K: unix.PROT_EXEC, Jt: 2, Jf: 3},
+		{Code: bpfLoad, K: atProt}, // shmat
+		{Code: bpfIfSet, K: shmExec, Jf: 1},
+		{Code: bpfReturn, K: bpfRefuse},
+		{Code: bpfReturn, K: bpfAllow},
+	})
+	if err != nil {
+		return fmt.Errorf("seccomp: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,34 +34,16 @@ func withoutExec() {
 }
 
 func forbidExec() error {
-	const (
-		filterMode, allThreads = 1, 1
-		// of struct seccomp_data: the system call, and the low word of its third argument
-		atNumber, atProt       = 0, 16 + 2*8
-		allow, refuse          = 0x7fff0000, 0x00050000 | uint32(unix.EPERM)
-		load                   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		ifEqual, ifSet, answer = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET |
-			unix.BPF_K, unix.BPF_RET | unix.BPF_K
-	)
-	code := []unix.SockFilter{
-		{Code: load, K: atNumber},
-		{Code: ifEqual, K: unix.SYS_MMAP, Jt: 2},
-		{Code: ifEqual, K: unix.SYS_MPROTECT, Jt: 1},
-		{Code: answer, K: allow},
-		{Code: load, K: atProt},
-		{Code: ifSet, K: unix.PROT_EXEC, Jf: 1},
-		{Code: answer, K: refuse},
-		{Code: answer, K: allow},
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	filter := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, filterMode, allThreads,
-		uintptr(unsafe.Pointer(&filter))); errno != 0 {
-		return errno
-	}
-	return nil
+	return installFilter([]unix.SockFilter{
+		{Code: bpfLoad, K: atNumber},
+		{Code: bpfIfEqual, K: unix.SYS_MMAP, Jt: 2},
+		{Code: bpfIfEqual, K: unix.SYS_MPROTECT, Jt: 1},
+		{Code: bpfReturn, K: bpfAllow},
+		{Code: bpfLoad, K: atProt},
+		{Code: bpfIfSet, K: unix.PROT_EXEC, Jf: 1},
+		{Code: bpfReturn, K: bpfRefuse},
+		{Code: bpfReturn, K: bpfAllow},
+	})
 }
 
 // TestWithoutExec checks that without executable memory plain Go computes the same tokens, that one

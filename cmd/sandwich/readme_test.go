@@ -45,7 +45,7 @@ var (
 	ports   = regexp.MustCompile(`:[0-9]+;`)
 )
 
-// masked replaces what differs between machines.
+// masked replaces the parts of a text that differ between machines.
 func masked(text string) string {
 	text = folders.ReplaceAllString(text, "in FOLDER")
 	return ports.ReplaceAllString(sizes.ReplaceAllString(text, "SIZE"), ":PORT;")

@@ -34,8 +34,8 @@ func sandwichJSON(t *testing.T, out any, args ...string) {
 	}
 }
 
-// TestPerplexityOfTheEmbeddedModel holds the figures that the makers of the model publish, within
-// 0.5 %.
+// TestPerplexityOfTheEmbeddedModel compares the perplexity with the figures that the authors of the
+// model publish, within 0.5 %.
 func TestPerplexityOfTheEmbeddedModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scores 13,462 tokens; run without -short")

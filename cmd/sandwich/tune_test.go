@@ -15,8 +15,8 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/root"
 )
 
-// TestTuneIsInterrupted checks that a tune that is stopped keeps its journal, leaves no plan and
-// nothing half-written, and goes on with --resume.
+// TestTuneIsInterrupted checks that an interrupted tune keeps its journal, leaves neither a plan
+// nor partial files, and continues with --resume.
 func TestTuneIsInterrupted(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {

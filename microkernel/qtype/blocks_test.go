@@ -9,9 +9,9 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// FuzzBlocks reads any bytes as blocks of any quantized type. A block that Finite accepts has
-// numbers for values, which a packed panel gives back to the bit; one that it refuses has a value
-// that is not; and what was read can be written and read again.
+// FuzzBlocks reads random bytes as blocks of every quantized type. A block that Finite accepts has
+// finite values, which a packed panel reproduces exactly; one that it refuses has a value that is
+// not finite. Values that were read can be written and read again.
 func FuzzBlocks(f *testing.F) {
 	for _, w := range qtype.All() {
 		if d := w.Desc(); w.Quantized() {

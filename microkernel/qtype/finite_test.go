@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// TestFinite asks for scales of each type, all near the largest ones among them and in any of their
-// places, whether the values of extreme numbers are numbers.
+// TestFinite checks for scales of each type, all near the largest ones and in each of their places,
+// whether the values of extreme codes are reported as finite.
 func TestFinite(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 9))
 	for _, id := range qtype.All() {

@@ -8,7 +8,7 @@ func init() {
 	}
 }
 
-// kvalues are the sixteen values that the numbers of iq4_nl select.
+// kvalues are the values of the sixteen codes of iq4_nl.
 var kvalues = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
 // The bit fields of the two families of types: k and k+16 in the nibbles of sixteen bytes with

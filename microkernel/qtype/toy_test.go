@@ -11,8 +11,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// toy is a type that no file has: six bits in bit fields of four and two, 64 elements a block,
-// scales in nibbles with offsets. The row is all that is written for it.
+// toy is a weight type for this test: six bits in fields of four and two, 64 elements per block,
+// scales in four bits with offsets. It consists of its row only.
 const toy qtype.Type = 250
 
 func init() {
@@ -29,9 +29,8 @@ func init() {
 	}
 }
 
-// TestToyType demands that a row is enough for a type: it is written and read by gguf, packed,
-// unpacked, and multiplied by every kernel of this host, generated or plain, to the bits of its
-// values.
+// TestToyType checks that a row is sufficient to add a type: gguf writes and reads it, and every
+// kernel of this host, generated or plain Go, packs and multiplies it with the bits of its values.
 func TestToyType(t *testing.T) {
 	const n, k, m = 19, 256, 5
 	rng := rand.New(rand.NewPCG(6, 6))
@@ -85,7 +84,7 @@ func TestToyType(t *testing.T) {
 	}
 }
 
-// every is each n-th of a list.
+// every returns each n-th element of a list.
 func every(n int, specs []microkernel.Spec) (out []microkernel.Spec) {
 	for i := 0; i < len(specs); i += n {
 		out = append(out, specs[i])
@@ -132,8 +131,8 @@ func multiplyToy(t *testing.T, rng *rand.Rand, specs []microkernel.Spec, packed 
 	}
 }
 
-// TestAddRefuses demands that a description which the kernels cannot follow is refused, and leaves
-// no type behind.
+// TestAddRefuses checks that a description that the kernels cannot implement is refused and adds no
+// type.
 func TestAddRefuses(t *testing.T) {
 	good := func() qtype.Desc { return *qtype.Q6_K.Desc() }
 	for name, spoil := range map[string]func(*qtype.Desc){

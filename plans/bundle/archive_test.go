@@ -38,8 +38,8 @@ func readPacked(data []byte) (*Bundle, error) {
 	return decode(f.open)
 }
 
-// TestDamageIsRefused: an archive cut at any byte, or with one bit flipped in any of 2,000 places,
-// is damaged, and so is a folder whose files are.
+// TestDamageIsRefused checks that an archive that is cut at any byte, or has one bit flipped at any
+// of 2,000 places, is reported as damaged, and so is a folder with such files.
 func TestDamageIsRefused(t *testing.T) {
 	data := packed(t)
 	if _, err := readPacked(data); err != nil {
@@ -95,7 +95,7 @@ func TestPackingIsDeterministic(t *testing.T) {
 	}
 }
 
-// hostile writes an archive of any entries behind the sound ones, or in place of them.
+// hostile writes an archive with any entries after the sound ones, or instead of them.
 func hostile(t *testing.T, sound files, more ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -152,7 +152,8 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// TestPaddingOfAHugeFile: ten gigabytes of holes are refused by their size, before they are read.
+// TestPaddingOfAHugeFile checks that a sparse file of ten gigabytes is refused by its size before
+// it is read.
 func TestPaddingOfAHugeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "huge"+ArchiveSuffix)
 	if err := os.WriteFile(path, packed(t), 0o644); err != nil {
@@ -259,7 +260,7 @@ func TestRehashedBundle(t *testing.T) {
 	}
 }
 
-// TestTwoWriters: of two that write one plan at the same time one is there in the end, whole.
+// TestTwoWriters checks that one complete plan exists after two concurrent writes to one path.
 func TestTwoWriters(t *testing.T) {
 	for _, name := range []string{"x.plan", "x" + ArchiveSuffix} {
 		dir := t.TempDir()

@@ -166,8 +166,8 @@ func TestReadRefusesWhatIsNoBundle(t *testing.T) {
 	}
 }
 
-// TestBundleOfAnOlderProfile: a plan that was made when profiles had version 1 is read, and its
-// host is one of today.
+// TestBundleOfAnOlderProfile checks that a bundle with a profile of version 1 is read and that its
+// host has the current version.
 func TestBundleOfAnOlderProfile(t *testing.T) {
 	b := newBundle(t)
 	b.Host.Version = 1

@@ -5,8 +5,8 @@ import (
 	"sandwich/roofline"
 )
 
-// Rounding returns why the plan is not exact, with the measured rates behind its bf16 paths and its
-// attention dot product if the host profile has them. It returns "" for an exact plan.
+// Rounding returns why the plan is not exact, with the measured rates that justify its bf16 paths
+// and its attention dot product if the host profile has them. It returns "" for an exact plan.
 func (b *Bundle) Rounding() string {
 	why := b.pairRounding()
 	d, r := b.Plan.Attention, roofline.NewMachine(&b.Host).AttentionRates(b.Plan.WidestISA())

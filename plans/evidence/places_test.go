@@ -11,8 +11,8 @@ import (
 	"sandwich/topotree"
 )
 
-// The winner comes first, and an arm that equal arms cannot be told from is noise, whichever of
-// the two is ahead.
+// TestPlaces checks that the winner comes first, and that an arm that cannot be distinguished from
+// it counts as noise, whichever of the two is faster.
 func TestPlaces(t *testing.T) {
 	samples := map[string][]float64{
 		evidence.ArmDefault:  {100, 90, 110, 100, 95, 100, 100, 80},

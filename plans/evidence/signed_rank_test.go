@@ -49,8 +49,9 @@ func TestChanceByCounting(t *testing.T) {
 	}
 }
 
-// The interval holds the middle of what is drawn 95 times of 100 or hardly less, few rounds and
-// many, with tails that a busy machine has; and it is narrower than that of the median alone.
+// TestEstimateHolds checks that the interval contains the true median in at least about 95 of 100
+// cases, for few rounds and many, with the heavy tails of a busy machine, and that it is narrower
+// than the interval of the median alone.
 func TestEstimateHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, n := range []int{6, 11, 30, 60} {

@@ -41,8 +41,8 @@ func exportTest(t *testing.T, target string) string {
 	return text
 }
 
-// TestExportsSayWhatIsDocumented holds the words of each tool, whose source is named: the plan's
-// prefill runs on the PUs 0-3 and its decode on 0 and 2.
+// TestExportsSayWhatIsDocumented checks the options of each tool, whose document is named: the
+// plan's prefill runs on PUs 0-3 and its decode on 0 and 2.
 func TestExportsSayWhatIsDocumented(t *testing.T) {
 	for _, c := range []struct {
 		target, source string
@@ -120,7 +120,7 @@ func TestExportedManifests(t *testing.T) {
 	}
 }
 
-// TestExportedUnitIsValid asks systemd itself, where it is.
+// TestExportedUnitIsValid checks the unit with systemd-analyze, if it is installed.
 func TestExportedUnitIsValid(t *testing.T) {
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -29,8 +29,8 @@ func judgeOne(r Row) RowVerdict {
 	return Judge([]Row{r}, Options{MaxRegress: 0.03, Ceiling: DefaultCeiling, Interleaved: true})[0]
 }
 
-// TestJudgeCatchesAndKeepsQuiet: of synthetic slowdowns of 5 % nearly all are called, of equal
-// plans nearly none, and an improvement passes.
+// TestJudgeCatchesAndKeepsQuiet checks that nearly all synthetic slowdowns of 5 % are reported,
+// nearly no pair of equal plans is, and that an improvement passes.
 func TestJudgeCatchesAndKeepsQuiet(t *testing.T) {
 	const runs = 60
 	found := map[float64]map[Finding]int{}
@@ -51,8 +51,8 @@ func TestJudgeCatchesAndKeepsQuiet(t *testing.T) {
 	}
 }
 
-// TestUnfitRunners: drift and a noisy neighbor that comes and goes make a row unmeasurable, whether
-// the candidate is slower or not.
+// TestUnfitRunners checks that drift and an intermittent noisy neighbor make a row unmeasurable,
+// whether or not the candidate is slower.
 func TestUnfitRunners(t *testing.T) {
 	for name, speed := range map[string]func(int, *rand.Rand) float64{
 		"drift": func(i int, _ *rand.Rand) float64 { return 1 - 0.005*float64(i) },
@@ -80,8 +80,8 @@ func TestUnfitRunners(t *testing.T) {
 	}
 }
 
-// TestHostChanged: recorded samples of a slower machine are that machine's, and a plan that is
-// slower than its machine is still called.
+// TestHostChanged checks that a slowdown is attributed to the host if the ceiling of the
+// candidate's host is lower by as much, and to the plan otherwise.
 func TestHostChanged(t *testing.T) {
 	row := simulated(1, 30, 0.01, 0.9, steady)
 	row.BaselineCeiling = 200
@@ -168,7 +168,7 @@ func TestInputRefused(t *testing.T) {
 	}
 }
 
-// TestCasesOfPooled: of a model without a head only prompts are measured.
+// TestCasesOfPooled checks that only prompts of a model without a head are measured.
 func TestCasesOfPooled(t *testing.T) {
 	q := plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1}
 	head := q

@@ -26,8 +26,8 @@ func wandering(seed uint64, n int, candidate float64) Row {
 	return r
 }
 
-// TestLevelsThatWander: what meets all arms of a round alike neither hides a slowdown of 5 % nor
-// makes one, nor does it make a runner unfit.
+// TestLevelsThatWander checks that a disturbance that affects all arms of a round equally neither
+// hides a slowdown of 5 % nor causes one, and does not make a runner unfit.
 func TestLevelsThatWander(t *testing.T) {
 	const runs, rounds = 60, 120
 	found := map[float64]map[Finding]int{}
@@ -105,8 +105,8 @@ func overOf(x, y arm) float64 {
 	return over
 }
 
-// TestOthersMakeARunnerUnfit: a row measured next to processes that take a PU says so, whatever its
-// samples.
+// TestOthersMakeARunnerUnfit checks that a row that was measured while other processes used a PU is
+// unmeasurable, whatever its samples are.
 func TestOthersMakeARunnerUnfit(t *testing.T) {
 	row := simulated(1, 60, 0.01, 1, steady)
 	for share, want := range map[float64]Finding{0: Fine, 0.1: Fine, 0.3: Unmeasurable} {
@@ -117,8 +117,8 @@ func TestOthersMakeARunnerUnfit(t *testing.T) {
 	}
 }
 
-// TestFewRoundsProveWhatTheyCan: an arm that is faster in each round is proven to be with as many
-// rounds as RoundsFor says, and not with one fewer.
+// TestFewRoundsProveWhatTheyCan checks that an arm that is faster in each round is proven faster
+// with as many rounds as RoundsFor returns, and not with one fewer.
 func TestFewRoundsProveWhatTheyCan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, rows := range []int{4, 20, 300} {

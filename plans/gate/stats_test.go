@@ -9,8 +9,8 @@ import (
 
 func near(a, b, by float64) bool { return math.Abs(a-b) <= by }
 
-// TestMannWhitney holds probabilities that follow from counting: with every x below every y only
-// one of the 252 choices of 5 ranks out of 10 is as far out, on either side.
+// TestMannWhitney compares probabilities with counted ones: with every x below every y, only one of
+// the 252 choices of 5 ranks out of 10 is as extreme on either side.
 func TestMannWhitney(t *testing.T) {
 	for _, c := range []struct {
 		x, y []float64

@@ -8,8 +8,9 @@ import (
 	"sandwich/profiles"
 )
 
-// TestAskingAheadByMeasuredRate: single rows of cheap weights ask for them ahead, but where the
-// machine was seen to read slower for it; what is dear to unpack, or many rows share, stays.
+// TestAskingAheadByMeasuredRate checks that single rows of types that are cheap to unpack prefetch
+// their weights unless the machine was measured to read slower with it. The prefetch distance of
+// other types, and of products of many rows, does not depend on that measurement.
 func TestAskingAheadByMeasuredRate(t *testing.T) {
 	ahead := func(weights string, m int, never, once float64) int {
 		h := hosttest.Cores(t, 2, "avx2", "avx512", "avx512_vnni")

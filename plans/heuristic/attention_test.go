@@ -11,8 +11,8 @@ import (
 	"sandwich/roofline"
 )
 
-// TestDefaultAttention: a dot product is taken where measured rates make it worth its rounding and
-// products round as well, or where it is asked for.
+// TestDefaultAttention checks that a dot product is chosen if measured rates justify its rounding
+// and products round too, or if it is requested.
 func TestDefaultAttention(t *testing.T) {
 	slow := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 250e9}
 	quick := map[string]float64{"f32": 200e9, "dpbf16": 330e9, "tdpbf16": 800e9, "f32-step": 100e9,
@@ -69,7 +69,8 @@ func TestAttentionRefused(t *testing.T) {
 	}
 }
 
-// TestAttentionWords: what was chosen is said with its rates, and what is missing is known.
+// TestAttentionWords checks that the choice is described with its rates, and whether the rates that
+// it needs are known.
 func TestAttentionWords(t *testing.T) {
 	rates := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 800e9, "f32-step": 100e9,
 		"dpbf16-step": 100e9, "tdpbf16-step": 100e9}

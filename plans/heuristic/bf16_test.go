@@ -22,8 +22,8 @@ func mixedShape() plans.ModelShape {
 	return s
 }
 
-// TestDefaultPairs: the path is taken where it is asked for, by bf16 weights alone, and such a plan
-// is not exact.
+// TestDefaultPairs checks that the path is used if requested, for bf16 weights only, and that such
+// a plan is not exact.
 func TestDefaultPairs(t *testing.T) {
 	for _, isa := range [][]string{hosttest.BF16, {"neon", "dotprod", "i8mm", "bf16"}} {
 		h := hosttest.Cores(t, 4, isa...)
@@ -68,8 +68,8 @@ func TestDefaultPairsRefused(t *testing.T) {
 	}
 }
 
-// TestPairsByMeasuredRates: the default path of bf16 weights follows the rates that were measured,
-// of whatever CPU.
+// TestPairsByMeasuredRates checks that the default path of bf16 weights follows measured rates, for
+// every CPU.
 func TestPairsByMeasuredRates(t *testing.T) {
 	neon := []string{"neon", "dotprod", "i8mm", "bf16"}
 	for name, c := range map[string]struct {
@@ -108,8 +108,8 @@ func TestPairsByMeasuredRates(t *testing.T) {
 	}
 }
 
-// TestPathsAreKept: a plan that is made again on the same machine keeps its bits, whatever was
-// measured since.
+// TestPathsAreKept checks that a plan that is made again on the same machine keeps its paths, and
+// thus its bits, regardless of later measurements.
 func TestPathsAreKept(t *testing.T) {
 	fast, slow := hosttest.Rated(t, 200e9, 400e9, hosttest.BF16...), hosttest.Rated(t, 200e9, 100e9, hosttest.BF16...)
 	for _, first := range []*profiles.Profile{fast, slow} {

@@ -10,8 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// TestWorkersOfTwoISAs: a worker that is asked to run AVX2 is a class with tables of AVX2, on the
-// paths of all; asking for the same of every worker makes no class.
+// TestWorkersOfTwoISAs checks that a worker that is set to AVX2 is a class with AVX2 tables on the
+// common paths, and that one setting for all workers makes no class.
 func TestWorkersOfTwoISAs(t *testing.T) {
 	h := hosttest.Cores(t, 4, "avx2", "avx512", "avx512_vnni")
 	model := plans.ModelShape{Arch: "llama", Name: "x", Hidden: 256, Layers: 1, Heads: 4, KVHeads: 4, HeadDim: 64,
@@ -50,7 +50,7 @@ func TestWorkersOfTwoISAs(t *testing.T) {
 	}
 }
 
-// TestWorkersWithoutPairs: where one worker lacks the dot products of bf16, no worker may use them.
+// TestWorkersWithoutPairs checks that no worker uses the bf16 dot product if one worker lacks it.
 func TestWorkersWithoutPairs(t *testing.T) {
 	h := hosttest.Rated(t, 1e11, 2e11, hosttest.BF16...)
 	model := plans.ModelShape{Arch: "llama", Name: "x", Hidden: 256, Layers: 1, Heads: 4, KVHeads: 4, HeadDim: 64,
@@ -68,8 +68,7 @@ func TestWorkersWithoutPairs(t *testing.T) {
 	}
 }
 
-// TestCoreTypes: cores of types that the tree names are classes by themselves, the fastest the main
-// one.
+// TestCoreTypes checks that core types of the tree become classes, the fastest one the main one.
 func TestCoreTypes(t *testing.T) {
 	h := hosttest.Cores(t, 4, "avx2")
 	h.Machine.CoreTypes = []topotree.CoreType{{Name: "cpu_core", CPUs: topotree.NewCPUSet(2, 3)},

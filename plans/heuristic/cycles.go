@@ -129,8 +129,8 @@ func sharing(s microkernel.Spec, rows, vectors float64) float64 {
 	return 1 / max(1, min(vectors, 4, math.Floor((registers-rows*vectors-3)/3)))
 }
 
-// work returns the vector instructions for 32 k of one vector of columns: unpack per tile, row per
-// row.
+// work returns the vector instructions for 32 k of one vector of columns: those that unpack it,
+// once per tile, and those of each row.
 func (r Rates) work(s microkernel.Spec) (unpack, row float64) {
 	d := s.B.Desc()
 	planes, subs := float64(len(d.Fields)-1), 0.0 // planes after the first; 1 if a block has sub-block scales

@@ -8,8 +8,8 @@ import (
 	"sandwich/profiles"
 )
 
-// TestDeepBlocksByMeasuredRate: few rows pass over deep blocks of weights where the machine was
-// seen to be faster so by more than noise; more rows have blocks of their own size.
+// TestDeepBlocksByMeasuredRate checks that few rows use deep blocks of weights if the machine was
+// measured to be faster with them by more than noise, and that more rows have their own block size.
 func TestDeepBlocksByMeasuredRate(t *testing.T) {
 	depth := func(weights string, m int, shallow, deep float64) int {
 		h := hosttest.Cores(t, 2, "avx2", "avx512", "avx512_vnni")

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/plans.golden")
 
-// TestPlansUnchanged holds the digests of untuned plans for the built-in machines: a heuristic
-// that changes on purpose rewrites them with -update.
+// TestPlansUnchanged compares the digests of untuned plans for the built-in machines with golden
+// ones. After an intended change of the heuristic, -update rewrites them.
 func TestPlansUnchanged(t *testing.T) {
 	var out bytes.Buffer
 	for _, name := range profiles.BuiltinNames() {

@@ -43,8 +43,8 @@ func TestTilesByPorts(t *testing.T) {
 	}
 }
 
-// TestPortCyclesByHand: the cycles of a tile whose instructions were counted by hand, and none
-// without rates or of floats.
+// TestPortCyclesByHand compares the cycles of a tile with a count made by hand. Without rates, and
+// for float32, there are none.
 func TestPortCyclesByHand(t *testing.T) {
 	parse := func(text string) microkernel.Spec {
 		s, err := microkernel.ParseSpec(text)

@@ -49,8 +49,8 @@ func TestMakeRanks(t *testing.T) {
 	}
 }
 
-// TestFewThreadsOfManyRanks: each rank keeps a node of its own when there are fewer threads than
-// cores.
+// TestFewThreadsOfManyRanks checks that each rank keeps a separate node if there are fewer threads
+// than cores.
 func TestFewThreadsOfManyRanks(t *testing.T) {
 	host, err := profiles.Builtin("kunpeng920")
 	if err != nil {

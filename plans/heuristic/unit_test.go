@@ -44,8 +44,9 @@ func rowsOnUnit(p *plans.Plan) (least, most int) {
 	return least, most
 }
 
-// TestUnitByMeasuredRate: prompts take the matrix unit where kernels on it were measured to be
-// faster than those on vectors, and single rows never do; the arithmetic of weights stays.
+// TestUnitByMeasuredRate checks that prompts use the matrix unit if its kernels were measured to be
+// faster than those on vectors, that single rows do not, and that the arithmetic of weights does
+// not change.
 func TestUnitByMeasuredRate(t *testing.T) {
 	inf := math.Inf(1)
 	for name, c := range map[string]struct {
@@ -112,7 +113,8 @@ func TestSuperblocksRefused(t *testing.T) {
 	}
 }
 
-// TestUnitOfEveryType: what scales a type's sums counts, and its vectors take longer for it too.
+// TestUnitOfEveryType checks that prompts of each weight type use a fast unit, and that q2_k, whose
+// scales and offsets cost more time, needs a faster one.
 func TestUnitOfEveryType(t *testing.T) {
 	for _, typ := range []string{"q8_0", "q4_0", "q4_k", "q6_k", "q3_k"} {
 		fast := mustDefault(t, unitHost(t, 136, 4074, 540, 800, 400), llama160m(typ), Options{})
@@ -128,8 +130,8 @@ func TestUnitOfEveryType(t *testing.T) {
 	}
 }
 
-// TestKeptSumsByMeasuredRate: weights take the paths whose sums stay in tiles if kernels of them
-// were measured to be faster than today's by the gain that their kind must have.
+// TestKeptSumsByMeasuredRate checks that weights use the paths whose sums stay in tiles if their
+// kernels were measured to be faster than the default by the gain that their kind requires.
 func TestKeptSumsByMeasuredRate(t *testing.T) {
 	for _, c := range []struct {
 		typ   string
@@ -164,8 +166,9 @@ func TestKeptSumsByMeasuredRate(t *testing.T) {
 	}
 }
 
-// TestOverlapByMeasuredRate: kernels that unpack during products are chosen, for as many rows as
-// have them, where they were measured to be at least as fast as those that unpack before.
+// TestOverlapByMeasuredRate checks that kernels that unpack during products are chosen, for the
+// numbers of rows that have them, if they were measured to be at least as fast as those that unpack
+// before.
 func TestOverlapByMeasuredRate(t *testing.T) {
 	for overlap, want := range map[float64]bool{0: false, 1200: false, 1300: true, 1400: true} {
 		h := unitHost(t, 136, 4074, 540, 800, 400)
@@ -189,8 +192,8 @@ func TestOverlapByMeasuredRate(t *testing.T) {
 	}
 }
 
-// TestIntegersOnSME: with SME, K-quants use exact integer sums where a kernel of outer products was
-// measured to be faster by them. One row uses a NEON kernel of the same path.
+// TestIntegersOnSME checks that K-quants use exact integer sums on SME if a kernel of outer
+// products was measured to be faster with them. One row uses a NEON kernel of the same path.
 func TestIntegersOnSME(t *testing.T) {
 	for rate, want := range map[float64]microkernel.Compute{1000: microkernel.ComputeInt8,
 		1300: microkernel.ComputeInt8K} {
@@ -216,9 +219,9 @@ func TestIntegersOnSME(t *testing.T) {
 	}
 }
 
-// TestSumsByMeasuredRate: without a matrix unit, weights whose dot products fit sixteen bits use
-// exact integer sums if their kernels were measured to be faster with many rows and with one,
-// whichever instruction set the plan has.
+// TestSumsByMeasuredRate checks that weights whose dot products fit sixteen bits use exact integer
+// sums on vectors if their kernels were measured to be faster with many rows and with one, for
+// every instruction set.
 func TestSumsByMeasuredRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		typ                                string

@@ -149,7 +149,8 @@ func plainLines(changes []diff.Change) (out []Line) {
 	return out
 }
 
-// mostRanges is how many ranges of M of one table are told one by one, unless all are asked for.
+// mostRanges is the number of ranges of M of one table that are listed individually, unless all are
+// requested.
 const mostRanges = 3
 
 // kernelLines returns one line per distinct change: rows that changed alike share a line, and so do

@@ -9,7 +9,8 @@ import (
 	"sandwich/topotree"
 )
 
-// TestCutThreads: fewer threads than a plan has PUs are taken from all of its ranks alternately.
+// TestCutThreads checks that fewer threads than a plan has PUs are taken from all of its ranks
+// alternately.
 func TestCutThreads(t *testing.T) {
 	plan := func() *plans.Plan {
 		p := &plans.Plan{Name: "x", Ranks: []plans.Rank{{PUs: topotree.NewCPUSet(0, 1, 2)},
@@ -38,8 +39,8 @@ func TestCutThreads(t *testing.T) {
 	}
 }
 
-// TestAdaptKeepsWhatAttentionReads: a plan whose attention multiplies integers takes no other
-// cache, and one in float32 takes any.
+// TestAdaptKeepsWhatAttentionReads checks that a plan with integer attention accepts no other KV
+// cache type, and that one with float32 attention accepts any.
 func TestAdaptKeepsWhatAttentionReads(t *testing.T) {
 	for dot, ok := range map[microkernel.AttentionDot]bool{microkernel.AttendDPBUSD: false,
 		microkernel.AttendF32: true} {

@@ -134,7 +134,7 @@ func TestPlaceAtOnce(t *testing.T) {
 	}
 }
 
-// TestPlaceLeavesTheRest holds that nothing is measured or reserved where there is no choice.
+// TestPlaceLeavesTheRest checks that nothing is measured or reserved if there is no choice.
 func TestPlaceLeavesTheRest(t *testing.T) {
 	host := hostOf(t, "core:4", 0)
 	l := &locker{held: map[int]*process{}}
@@ -149,8 +149,8 @@ func TestPlaceLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestReserveOfNamedPUs holds that the PUs of a plan that leaves no choice are left to it by a
-// process that has one.
+// TestReserveOfNamedPUs checks that a process that has a choice does not use the PUs of a plan that
+// leaves none.
 func TestReserveOfNamedPUs(t *testing.T) {
 	host := hostOf(t, "core:4", 0)
 	l := &locker{held: map[int]*process{}}

@@ -58,8 +58,8 @@ func zen5(t *testing.T) *profiles.Profile {
 	return p
 }
 
-// measureZen5 stands in for calibrate.Rates: the recorded rates of one PU, and made up ones of what
-// the recorded machine was not measured for.
+// measureZen5 replaces calibrate.Rates: it returns the recorded rates of one PU, and invented ones
+// for types that were not measured on the recorded machine.
 func measureZen5(t *testing.T) func(context.Context, *profiles.Profile, microkernel.ISA, ...string) (
 	[]profiles.Ceiling, error) {
 	t.Helper()
@@ -78,8 +78,8 @@ func measureZen5(t *testing.T) func(context.Context, *profiles.Profile, microker
 	}
 }
 
-// TestRecordedMachineTakesPairs: by the rates that were measured on a Zen 5, and not because of its
-// name.
+// TestRecordedMachineTakesPairs checks that a recorded Zen 5 uses bf16 dot products because of its
+// measured rates and not of its name.
 func TestRecordedMachineTakesPairs(t *testing.T) {
 	p := zen5(t)
 	plan, err := heuristic.Default(p, tinyllama(t, gguf.BF16), heuristic.Options{})
@@ -256,8 +256,8 @@ func TestOlderRatesGrow(t *testing.T) {
 	}
 }
 
-// TestRatesOfAnotherBuild: another build may have other kernels, so that its rates are not taken;
-// what builds long gone have kept is removed, and another host's is not.
+// TestRatesOfAnotherBuild checks that rates of another build, which may have other kernels, are not
+// used, that those of old builds are removed, and that those of other hosts stay.
 func TestRatesOfAnotherBuild(t *testing.T) {
 	host, dir := zen5(t), t.TempDir()
 	stranger := filepath.Join(dir, "rates-0123456789abcdef-a.yaml")

@@ -156,8 +156,8 @@ func TestBusyNotes(t *testing.T) {
 	}
 }
 
-// TestRates: every type that was asked for and that the CPU has, and L1, on one PU, quickly, and
-// nothing else.
+// TestRates checks that Rates measures, on one PU, the requested types that the CPU has, attention
+// by each dot product, and the L1 cache, and nothing else.
 func TestRates(t *testing.T) {
 	p := narrow(t)
 	isa := microkernel.Host().Best()

@@ -287,7 +287,7 @@ func TestLostRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBends: more points are taken where a curve leaves the line, and nowhere else.
+// TestBends checks that additional points are measured only where a curve leaves the line.
 func TestBends(t *testing.T) {
 	n := []int{1, 2, 4, 8, 16, 32}
 	if got := bends(n, []float64{1, 2, 4, 8, 16, 32}); got != nil {
@@ -301,8 +301,8 @@ func TestBends(t *testing.T) {
 	}
 }
 
-// workersFor are unpinned workers on a machine of text: what is measured means nothing, of what it
-// is measured does.
+// workersFor returns unpinned workers on a machine that is described as text. The measured values
+// have no meaning, but the set of measured figures has.
 func workersFor(t *testing.T, m *topotree.Machine) *full {
 	t.Helper()
 	workers, err := pool.New(m.Allowed.Slice(), pool.Options{Spin: pool.NoSpin})
@@ -319,7 +319,8 @@ func workersFor(t *testing.T, m *topotree.Machine) *full {
 	return f
 }
 
-// TestSetsOfOneSize: what a number of PUs does not tell is measured on sets of its own.
+// TestSetsOfOneSize checks which sets of PUs of equal size are measured separately: those of other
+// classes, cores, nodes and caches.
 func TestSetsOfOneSize(t *testing.T) {
 	f := workersFor(t, described(t, "numa:2(memory=1GiB) l3:2(size=1MiB) core:2 pu:2"))
 	names := func(sets []domain) []string {
@@ -351,8 +352,8 @@ func TestSetsOfOneSize(t *testing.T) {
 	}
 }
 
-// TestFlowsAndReduces: the combinations that share links, and sums by ranks and bytes, are in the
-// profile as Check wants them.
+// TestFlowsAndReduces checks that the profile has the combinations of flows that share links, and
+// all-reduces by ranks and bytes, in the form that Check requires.
 func TestFlowsAndReduces(t *testing.T) {
 	f := workersFor(t, described(t, "numa:2(memory=1GiB) l3:1(size=1MiB) core:2"))
 	until := time.Now().Add(noBudget)

@@ -7,7 +7,8 @@ import (
 	"sandwich/microkernel"
 )
 
-// TestPortPairs: pairs are mixed by their rates, those of arithmetic with arithmetic alone.
+// TestPortPairs checks that pairs of instruction classes are mixed in proportion to their rates,
+// and arithmetic with arithmetic only.
 func TestPortPairs(t *testing.T) {
 	class := func(name string) microkernel.InstructionClass {
 		c, ok := microkernel.ParseInstructionClass(name)

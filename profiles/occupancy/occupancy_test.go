@@ -106,8 +106,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHoldWithoutFolder holds that every PU is granted where no lock can be made, and that the next
-// folder is used then.
+// TestHoldWithoutFolder checks that every PU is granted in a folder without locks, and that the
+// next folder is used then.
 func TestHoldWithoutFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

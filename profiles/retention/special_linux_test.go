@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandwich/internal/testwait"
 )
 
 // special makes one of each kind of file that is not regular, by the word that messages have for
@@ -40,20 +41,6 @@ func special(t *testing.T) map[string]string {
 	return out
 }
 
-// within fails the test where f does not return.
-func within(t *testing.T, what string, f func() error) error {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not return", what)
-		return nil
-	}
-}
-
 func TestRefusesSpecialFiles(t *testing.T) {
 	for word, path := range special(t) {
 		before, err := os.Lstat(path)
@@ -67,7 +54,7 @@ func TestRefusesSpecialFiles(t *testing.T) {
 			"ReadRegular": func(path string) error { _, err := ReadRegular(path, 10); return err },
 		} {
 			for _, path := range []string{path, link} {
-				err := within(t, name, func() error { return f(path) })
+				err := testwait.Returns(t, name, func() error { return f(path) })
 				if !errors.Is(err, ErrNotRegular) || !strings.Contains(err.Error(), word) ||
 					!strings.HasPrefix(err.Error(), path) {
 					t.Errorf("%s of %s: %v", name, word, err)

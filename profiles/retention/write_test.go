@@ -142,7 +142,7 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 	}
 }
 
-// TestWriteToFails checks that a writer that fails, and Abort, leave what was there.
+// TestWriteToFails checks that a writer that fails, and Abort, do not change the existing file.
 func TestWriteToFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

@@ -7,7 +7,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// An elastic run goes on its guard behind a sum, of one chunk or of many, and sums no more.
+// TestAllReduceRaisesTheGuard checks that a run enters preemption-tolerant mode after a sum, of one
+// chunk or of many, in which a worker may be lost.
 func TestAllReduceRaisesTheGuard(t *testing.T) {
 	t.Setenv("SANDWICH_LOSE", "1:100%:20us") // every run raises it
 	p := sumPool(t, 3, pool.NoSpin)

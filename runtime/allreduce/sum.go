@@ -1,5 +1,5 @@
-// Package allreduce adds up what the ranks of tensor parallelism made, without a barrier. exec
-// serves with it, calibrate and the benches time it.
+// Package allreduce sums the partial results of tensor-parallel ranks without a barrier. Package
+// exec serves with it; calibrate and the benchmarks time it.
 package allreduce
 
 import (
@@ -9,35 +9,36 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Sum adds up what the ranks of tensor parallelism made: every rank has a partial matrix
-// [rows, width], the sum goes to one matrix that all of them read. Sandwich section 7: each rank
-// starts at an offset of its own, chunks adapt to the size, workers wait only for the chunks they
-// need, and small sums take few threads.
+// Sum adds the partial results of tensor-parallel ranks: each rank has a partial matrix [rows,
+// width], and all ranks read the sum (Sandwich, section 7). Each rank starts at a different offset,
+// the size of chunks follows the size of the matrix, workers wait only for the chunks that they
+// need, and small sums use few threads.
 //
-// Each worker calls Publish for every rank it computes for, then Finish. In between no barrier is
-// passed:
+// Each worker calls Publish for every rank that it computes for, then Finish, without a barrier
+// between them:
 //
-//   - Publish raises a "ready" flag per chunk once all workers of the rank have called it.
-//   - Finish hands chunks out, those of the worker's own rank first, then those that other ranks
-//     have not come to. Who has a chunk waits for its ready flags, adds the partials in ascending
-//     rank order, ((p0+p1)+p2)+..., and raises the chunk's "done" flag. A sum of a single chunk is
-//     made by the last worker to publish, which need not wait at all.
-//   - Finish returns when every chunk is done. So all workers have published by then, and it stands
-//     for a global barrier: what any worker wrote before its Publish may be read after Finish, and
+//   - Publish raises a "ready" flag per chunk after all workers of the rank have called it.
+//   - Finish distributes the chunks: first those of the worker's own rank, then the remaining ones
+//     of other ranks. A worker that takes a chunk waits for its ready flags, adds the partials in
+//     ascending rank order, ((p0+p1)+p2)+..., and raises the chunk's "done" flag. A sum of a single
+//     chunk is computed by the last worker that publishes, without waiting.
+//   - Finish returns when every chunk is done. All workers have published by then, so it acts as a
+//     global barrier: writes of any worker before its Publish are visible after Finish, and
 //     pool.Counters may be used again.
 //
-// The bits of the result depend neither on the chunks nor on who adds them. When one buffer may be
-// used for the next product: a partial has no reader once Finish has returned on any worker;
-// the sum may be read until the reader's next Publish, or in after alone where it takes the place
-// of Partials[0]. A rank therefore never overwrites what another one still reads, and partials need
-// no second buffer.
+// The bits of the result depend neither on the chunks nor on the workers that add them. Buffers may
+// be reused as follows: a partial has no reader after Finish has returned on any worker. The sum
+// may be read until the reader's next Publish, or only in after if it replaces Partials[0]. A rank
+// therefore never overwrites data that another rank still reads, and partials need no second
+// buffer.
 //
-// In preemption-tolerant mode sums are made otherwise, since chunks of a lost worker would stay:
-// sums are loops of pool.Worker.Next (exec). Until then the worker of a chunk is waited for.
+// In preemption-tolerant mode, package exec sums by loops of pool.Worker.Next instead, since here a
+// chunk of a lost worker would never be done. A sum that is in progress when the mode starts waits
+// for the workers of its chunks.
 //
-// Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run
-// that a panic cut short. A Sum is used by one run of its pool at a time. It allocates
-// nothing.
+// Flags contain the number of the run and of the sum in it, so that they need no reset, also after
+// a run that ended by a panic. A Sum is used by one run of its pool at a time. It does not
+// allocate.
 type Sum struct {
 	vecs    []*microkernel.Vec // by class of worker
 	ranks   int
@@ -50,7 +51,7 @@ type Sum struct {
 	workers []reducer   // by worker index
 }
 
-// reducer is one worker's place in the sequence of sums. Only the worker touches it.
+// reducer is the state of one worker. Only that worker uses it.
 type reducer struct {
 	run, sums uint64     // sums finished in this run
 	cutting   sumCut     // of the present sum
@@ -59,11 +60,11 @@ type reducer struct {
 	_         [cacheLine]byte
 }
 
-// Job is one sum. All workers give Publish and Finish equal ones.
+// Job describes one sum. All workers pass equal Jobs to Publish and Finish.
 type Job struct {
 	Rows, Width int
 	Partials    []Matrix // by rank; none overlaps another
-	Into        Matrix   // the sum; Partials[0] to add in place, else apart from all of them
+	Into        Matrix   // the sum; Partials[0] to add in place, else it overlaps none of them
 }
 
 // Matrix is a matrix of float32 rows, Stride elements apart.
@@ -76,8 +77,8 @@ func (m Matrix) at(row, col int) *float32 {
 	return (*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col)))
 }
 
-// New prepares sums over the given number of ranks by workers of p, each by the code of its class.
-// Not to be called from inside a run of it.
+// New returns a Sum over the given number of ranks for the workers of p. vecs has the row
+// operations of each worker class. New must not be called during a run of p.
 func New(p *pool.Pool, vecs []*microkernel.Vec, ranks int) *Sum {
 	a := &Sum{
 		vecs: vecs, ranks: ranks,
@@ -114,10 +115,10 @@ func (a *Sum) publish(r *reducer, rank, size int, number uint64, chunk int) {
 	a.ready.Raise(i, number)
 }
 
-// Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns
-// when all are done. after, if it is not nil, is called by one worker or another for each range of
-// finished rows, before Finish returns anywhere. Step next of an elastic run begins behind it (-1:
-// none), preemption-tolerant if a worker may be lost.
+// Finish adds chunks, beginning with those of rank home, and returns when all chunks are done.
+// after, if it is not nil, is called once for each range of finished rows, on any worker, before
+// Finish returns on any. next is the step of a preemption-tolerant run that follows the sum (-1:
+// none); it runs in preemption-tolerant mode if a worker may be lost.
 func (a *Sum) Finish(w *pool.Worker, home int, o *Job, next int, after func(row0, row1 int)) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
@@ -140,7 +141,7 @@ func (a *Sum) Finish(w *pool.Worker, home int, o *Job, next int, after func(row0
 	w.Met()
 }
 
-// region adds up units of one rank's region until none is left.
+// region adds the units of one rank's region that no worker has taken.
 func (a *Sum) region(w *pool.Worker, r *reducer, o *Job, rank int, number uint64, next int,
 	after func(row0, row1 int)) {
 	c := &r.cutting
@@ -174,8 +175,8 @@ func (a *Sum) sum(w *pool.Worker, r *reducer, o *Job, row0, row1, col0, col1 int
 	}
 }
 
-// finished is called once for each chunk. All have published the first one then, and no worker goes
-// on without it.
+// finished ends a chunk. When the first chunk is finished, all workers have published it and none
+// has returned from Finish.
 func (a *Sum) finished(w *pool.Worker, c *sumCut, chunk int, number uint64, next int, after func(row0, row1 int)) {
 	if after != nil {
 		after(c.rowsOf(chunk))

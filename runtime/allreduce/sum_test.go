@@ -144,7 +144,7 @@ func fill(x []float32) {
 	}
 }
 
-// check compares some rows of the sum, and the padding behind them.
+// check compares some rows of the sum, and the padding after them.
 func (s *summing) check(o *Job, op int, rng *rand.Rand) {
 	for range min(o.Rows, 4) {
 		row := rng.IntN(o.Rows)
@@ -259,7 +259,7 @@ func TestAllReduceEqualsPlainSum(t *testing.T) {
 	}
 }
 
-// What follows a sum is called once for each row.
+// TestAllReduceAfterCoversEveryRow checks that after is called once for each row.
 func TestAllReduceAfterCoversEveryRow(t *testing.T) {
 	p := sumPool(t, 3, pool.NoSpin)
 	s := newSumming(t, p, 3, 12, rand.New(rand.NewPCG(1, 2)))
@@ -282,8 +282,8 @@ func TestAllReduceAfterCoversEveryRow(t *testing.T) {
 	}
 }
 
-// A worker that fails in the middle of a sum releases the others, and the next run is not misled by
-// what it left.
+// TestAllReduceUnwindsFailedRun checks that a worker that fails in the middle of a sum releases the
+// others, and that the next run ignores the flags that it left.
 func TestAllReduceUnwindsFailedRun(t *testing.T) {
 	const workers, ranks = 5, 3
 	p := sumPool(t, workers, 0)

@@ -92,7 +92,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestSplitCalls: each call gets its results, and results of other calls come after the last one.
+// TestSplitCalls checks the versions of a conversation with several calls: each call is followed by
+// its results, and results of other calls come last.
 func TestSplitCalls(t *testing.T) {
 	msgs := given("user", "U", "assistant", "A", "tool", "R2", "tool", "R1", "tool", "R3", "user", "V")
 	msgs[1].Calls = []api.ToolCall{{ID: "1", Name: "f"}, {ID: "2", Name: "f"}}
@@ -112,8 +113,8 @@ func TestSplitCalls(t *testing.T) {
 	}
 }
 
-// TestExplainedTools: a format without tools has them in system text, which goes where system text
-// goes.
+// TestExplainedTools checks that a format without tools describes them in the system text, or in a
+// user message in versions without system text.
 func TestExplainedTools(t *testing.T) {
 	tools := []api.Tool{{Name: "f"}}
 	plain := toolcall.Of("")
@@ -168,7 +169,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestVersionsEnd: no further version is made when the context has ended.
+// TestVersionsEnd checks that no further version is made after the context has ended.
 func TestVersionsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

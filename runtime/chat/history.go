@@ -63,8 +63,8 @@ func (h *History) Guarded(o jinja.Origin) bool {
 	return true
 }
 
-// End returns where the text of the last message ends in an output, without white space at its
-// end; false where the output has nothing of it.
+// End returns the position at which the text of the last message ends in an output, without white
+// space at its end, and false if the output does not contain it.
 func (h *History) End(text jinja.Text) (int, bool) {
 	last := origin(len(h.given) - 1)
 	for i := len(text.Spans) - 1; i >= 0; i-- {

@@ -43,7 +43,7 @@ func (v *Version) systemFirst(list []Message) []Message {
 
 func isUser(m Message) bool { return m.Role == user }
 
-// What encloses a system text in a user message.
+// Marks around a system text in a user message.
 const (
 	systemOpen  = "<system>\n"
 	systemClose = "\n</system>"

@@ -104,7 +104,7 @@ func (h *History) Versions(ctx context.Context) iter.Seq[*Version] {
 	}
 }
 
-// applies reports whether the conversation may have what each of the repairs is for.
+// applies reports whether each of the repairs may change the conversation.
 func (h *History) applies(r repairs) bool {
 	has := func(f func(m Message) bool) bool { return slices.ContainsFunc(h.messages, f) }
 	isSystem := func(m Message) bool { return m.Role == system || m.Role == developer }

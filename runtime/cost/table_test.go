@@ -8,7 +8,8 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// machine is what a table is told of: two classes, whose ops cost what is said here.
+// machine returns a table, and the costs of the ops that it will observe, of two classes of
+// workers.
 func machine() (*Table, func(op int, l Load) time.Duration) {
 	t := New([]Class{
 		{Name: "product", Prior: [2]Prior{{Row: 1e-5, Fixed: 1e-4}, {Row: 1e-5, Fixed: 1e-4}}},
@@ -36,8 +37,9 @@ func run(t *Table, of phase.Phase, l Load, cost func(int, Load) time.Duration, n
 	t.Learn(of, l)
 }
 
-// TestPredictionsCorrectThemselves: whatever the prior, and after the machine became ten times
-// slower or faster, predictions are right after some forwards, though one time in fifty is a pause.
+// TestPredictionsCorrectThemselves checks that predictions become right after some forwards, for
+// every prior and after the machine became ten times slower or faster, although one forward in
+// fifty contains a pause.
 func TestPredictionsCorrectThemselves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	table, cost := machine()
@@ -77,8 +79,8 @@ func TestPredictionsCorrectThemselves(t *testing.T) {
 	}
 }
 
-// TestWhole: a table that was told of a slow time and of a fast one predicts the last of them, and
-// the whole of it the mean, weighed by how often each was seen.
+// TestWhole checks that a table that observed slow and then fast forwards predicts the last ones,
+// and that Whole predicts the mean of all.
 func TestWhole(t *testing.T) {
 	table, cost := machine()
 	load := Span(0, 100)
@@ -101,8 +103,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestWholeIsOfWork: pieces of an op that were slow, one of a hundred each, weigh as much next to
-// the whole of it as what they did.
+// TestWholeIsOfWork checks that Whole divides the total time of an op by the total work, so that a
+// part of an op counts by its part of the work.
 func TestWholeIsOfWork(t *testing.T) {
 	table, _ := machine()
 	load := Load{Rows: 100}

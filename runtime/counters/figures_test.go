@@ -39,8 +39,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestMissing takes events away one by one: each figure made of them has the reason, and the others
-// their values.
+// TestMissing removes events one by one: each figure that depends on them has the reason, and the
+// others keep their values.
 func TestMissing(t *testing.T) {
 	gone := errors.New("not here")
 	c := sample()

@@ -69,8 +69,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestSystem counts this thread: whatever is not counted has a reason, and where the processor's
-// counters are there, work shows.
+// TestSystem counts events of this thread. A counter that is not available has a reason, and
+// available counters show the work.
 func TestSystem(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

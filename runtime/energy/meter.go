@@ -39,7 +39,7 @@ type Accelerator struct {
 	Err     error   // why there is no counter; nil if Address or Counter is given
 }
 
-// part is a source with what its meter needs.
+// part is a source with the state of its measurement.
 type part struct {
 	source Source
 	read   func() (float64, error) // in joules, or in watts

@@ -10,8 +10,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// TestDecodeAllocatesNothing: planning, the forward, drawing and handing out the tokens of a decode
-// batch take no memory from the Go heap, greedy or sampled, with and without experts.
+// TestDecodeAllocatesNothing checks that planning, the forward, sampling and the delivery of the
+// tokens of a decode batch do not allocate on the Go heap, greedy or sampled, with and without
+// experts.
 func TestDecodeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates; run without -race")

@@ -155,7 +155,7 @@ func TestUnknownPolicy(t *testing.T) {
 	}
 }
 
-// TestAnyProfilePredicts: without ceilings, or without a profile, ops are still predicted.
+// TestAnyProfilePredicts checks that ops are predicted without ceilings, and without a profile.
 func TestAnyProfilePredicts(t *testing.T) {
 	o := tinyOptions(t)
 	r, err := forward.Open(t.Context(), o.withBlocks(4))

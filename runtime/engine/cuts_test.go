@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestCutsAreRefined: a prefill that halts behind every step and whose steps are cut anew each time
-// it goes on, finer and coarser, gives the tokens of one that ran through.
+// TestCutsAreRefined checks that a prefill that halts after every step, and whose steps are divided
+// again, finer or coarser, each time it resumes, gives the tokens of one that does not halt.
 func TestCutsAreRefined(t *testing.T) {
 	skipUnderRace(t)
 	o := tinyOptions(t)

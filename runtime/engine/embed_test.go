@@ -86,8 +86,8 @@ func TestEmbedInBatch(t *testing.T) {
 	}
 }
 
-// TestEmbedRefuses: what cannot be read is refused with the text's number, and so are the requests
-// that the model is not made for.
+// TestEmbedRefuses checks that texts that cannot be read are refused with their number, and so are
+// requests that the model does not support.
 func TestEmbedRefuses(t *testing.T) {
 	o := optionsFor(t, pooledFile(t, "bert"))
 	e := open(t, o)

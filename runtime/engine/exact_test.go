@@ -145,8 +145,8 @@ func exactPrompt(seed uint64) []int32 {
 	return out
 }
 
-// logitsAlone feeds a prompt in chunks, then 4 decode steps with fixed tokens, and returns the
-// logits behind the prompt and behind each step.
+// logitsAlone computes a prompt in chunks, then 4 decode steps with fixed tokens, and returns the
+// logits after the prompt and after each step.
 func logitsAlone(t *testing.T, file *gguf.File, o heuristic.Options, chunk int) (out [][]float32) {
 	t.Helper()
 	r := openTestRunner(t, file, o, 512)
@@ -173,7 +173,7 @@ func logitsOf(t *testing.T, r *forward.Runner, chunk int) (out [][]float32) {
 	return out
 }
 
-// fourSteps generates behind a prompt, and keeps the logits.
+// fourSteps generates tokens after a prompt, and keeps the logits.
 func fourSteps(t *testing.T, line *Sequence, keep func(row int, logits []float32) error) {
 	t.Helper()
 	for token := range int32(4) {
@@ -217,7 +217,7 @@ func logitsInBatch(t *testing.T, file *gguf.File, o heuristic.Options, n int) (o
 		}
 		for token := range int32(4) {
 			var b kvcache.Batch
-			// The sequence under test stands in the middle of the batch.
+			// The sequence under test is in the middle of the batch.
 			for row := range n {
 				line := lines[(row+n/2)%n]
 				id := token + 5

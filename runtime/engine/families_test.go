@@ -71,8 +71,9 @@ func TestFamiliesBitEqual(t *testing.T) {
 	}
 }
 
-// TestFamiliesRanks: a family that can be cut gives what it gives whole but for the order of sums,
-// with the same bits whatever the threads; the others are refused by name.
+// TestFamiliesRanks checks that a family that can be divided into ranks gives the results of one
+// rank up to the order of sums, with the same bits for every number of threads, and that other
+// families are refused by name.
 func TestFamiliesRanks(t *testing.T) {
 	skipUnderRace(t)
 	cut := 0

@@ -16,7 +16,7 @@ import (
 
 var errHungUp = errors.New("the client hung up")
 
-// TestRandomCancels: many clients at once, some of which hang up at random moments; the others get
+// TestRandomCancels cancels some of many concurrent requests at random moments: the others get
 // exactly their tokens.
 func TestRandomCancels(t *testing.T) {
 	o := tinyOptions(t)
@@ -78,8 +78,8 @@ func TestRandomCancels(t *testing.T) {
 	checkIdleSoon(t, e)
 }
 
-// TestThousandHangups: after a thousand clients that hang up while their prompts are worked on or
-// wait, the queue is empty, every KV block is free, and the engine serves on.
+// TestThousandHangups cancels a thousand requests while their prompts are computed or wait:
+// afterwards the queue is empty, every KV block is free, and the engine still serves.
 func TestThousandHangups(t *testing.T) {
 	o := tinyOptions(t)
 	o.Queue = 1000
@@ -112,8 +112,8 @@ func TestThousandHangups(t *testing.T) {
 	}
 }
 
-// TestCancelHaltsPrefill: a prefill whose client hung up ends at the next op, and its blocks are
-// free then.
+// TestCancelHaltsPrefill checks that a cancelled prefill ends at the next op, and that its blocks
+// are free then.
 func TestCancelHaltsPrefill(t *testing.T) {
 	e := byHand(t, tinyOptions(t))
 	e.runner.Lead(func(l *pool.Leader) {
@@ -131,8 +131,8 @@ func TestCancelHaltsPrefill(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// TestCloseDuringWork: every request of an engine that closes gets its whole answer or
-// api.ErrClosed.
+// TestCloseDuringWork checks that every request of an engine that is being closed gets its whole
+// answer or api.ErrClosed.
 func TestCloseDuringWork(t *testing.T) {
 	for round := range 5 {
 		o := tinyOptions(t)
@@ -157,8 +157,8 @@ func TestCloseDuringWork(t *testing.T) {
 	}
 }
 
-// TestPanicFailsAll: a panic inside a forward ends every request, running and waiting, with an
-// error that says so; later ones are refused with it, and Close still works.
+// TestPanicFailsAll checks that a panic in a forward ends every request, running and waiting, with
+// an error that names it, that later requests are refused with that error, and that Close works.
 func TestPanicFailsAll(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel = 2
@@ -190,7 +190,8 @@ func TestPanicFailsAll(t *testing.T) {
 	check(e.Stats().Failed)
 }
 
-// TestPanicOnWorker: so does a panic on a worker's thread, from where it has to be carried over.
+// TestPanicOnWorker is TestPanicFailsAll for a panic on the thread of a worker, which is passed on
+// to the engine.
 func TestPanicOnWorker(t *testing.T) {
 	e := open(t, tinyOptions(t))
 	ops := e.runner.Model.Ops

@@ -153,8 +153,8 @@ func TestReactiveInterrupts(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// TestHeldIsDropped: a halted prefill does not go on when its client hangs up, and begins again
-// when its blocks are taken: the request that lost them still gets its tokens.
+// TestHeldIsDropped checks that a halted prefill does not resume if its request is cancelled, and
+// starts again if its blocks are taken; that request still gets its tokens.
 func TestHeldIsDropped(t *testing.T) {
 	background := api.Request{Prompt: tinyPrompt(1, 150), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive}
 	o := tinyOptions(t)

@@ -18,8 +18,8 @@ func (e *Engine) jump(by time.Duration) {
 	e.begin = e.begin.Add(-by)
 }
 
-// TestClockJumps: requests of both classes that run while the engine's clock jumps by an hour,
-// either way, get their tokens, and behind a jump back proactive ones age as before.
+// TestClockJumps checks that requests of both classes get their tokens while the engine's clock
+// jumps by an hour, forward or back, and that proactive requests age as before after a jump back.
 func TestClockJumps(t *testing.T) {
 	o := tinyOptions(t)
 	o.Queue, o.Aging = 100, time.Millisecond
@@ -57,8 +57,8 @@ func clockJump(t *testing.T, e *Engine, jump func(), want []int32) {
 	all.Wait()
 }
 
-// TestHangUpWhileEvicted: a client that hangs up while its request pauses, left out of a batch,
-// leaves nothing behind, and changes no token of the others.
+// TestHangUpWhileEvicted checks that a request that is cancelled while it pauses outside the batch
+// leaves no state and does not change the tokens of others.
 func TestHangUpWhileEvicted(t *testing.T) {
 	o := tinyOptions(t)
 	o.MixedCap = 1

@@ -19,8 +19,8 @@ import (
 // schedules is how many forwards `make losses` wants with workers that lose their CPUs at random.
 var schedules = flag.Int("schedules", 0, "forwards with lost workers; without it a few hundred")
 
-// TestLostWorkers: the logits of prefill and decode are the same to the bit whichever workers lose
-// their CPUs in whatever chunks and at whatever barriers, for how long ever, and come back in
+// TestLostWorkers checks that the logits of prefill and decode have the same bits whichever workers
+// lose their CPUs, in which chunks, at which barriers and for how long, and whether they return in
 // another op or another forward.
 func TestLostWorkers(t *testing.T) {
 	rounds := 10
@@ -61,7 +61,7 @@ func TestLostWorkers(t *testing.T) {
 	}
 }
 
-// lostCase is a model, what becomes of its workers, and how many there are of each rank.
+// lostCase is a model, the losses of its workers, and the number of workers of each rank.
 type lostCase struct {
 	arch, losses string
 	ranks        []int
@@ -126,8 +126,8 @@ func lostFile(t *testing.T, arch string) *gguf.File {
 	return recurrentFile(t, arch)
 }
 
-// lostLogits are those behind a prompt of three chunks and behind four decode steps, and of the
-// chunks before.
+// lostLogits returns the logits after a prompt of three chunks, after each chunk, and after four
+// decode steps.
 func lostLogits(t *testing.T, r *forward.Runner) (out [][]float32) {
 	r.Lead(func(l *pool.Leader) {
 		line := NewSequence(r, l)
@@ -149,8 +149,8 @@ func lostLogits(t *testing.T, r *forward.Runner) (out [][]float32) {
 	return out
 }
 
-// TestLostWorkersHalt: forwards are halted at an op and go on there while workers come and go, and
-// their ops are cut.
+// TestLostWorkersHalt halts and resumes forwards at ops that are divided, while workers lose their
+// CPUs and return.
 func TestLostWorkersHalt(t *testing.T) {
 	for _, c := range []lostCase{{"qwen3", "8:5%:300us", []int{2}}, {"qwen3", "9:5%:300us", []int{1, 1}},
 		{"qwen3", "10:20%:300us", []int{2, 1}}} {
@@ -190,7 +190,7 @@ func haltLost(t *testing.T, c *lostCase) {
 	}
 }
 
-// haltingForward is a prefill forward that is halted behind every few steps, and goes on.
+// haltingForward runs a prefill that is halted and resumed every few steps.
 func haltingForward(t *testing.T, line *Sequence, tokens []int32, round int) (halts int) {
 	r, n := line.r, len(tokens)
 	if !line.cache.Reserve(line.seq, line.pos+n) {

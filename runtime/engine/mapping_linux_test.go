@@ -77,8 +77,8 @@ func TestServingNeverReadsTheFile(t *testing.T) {
 	}
 }
 
-// TestLoadingSurvivesAWriter loads files that are cut, or written to, behind their opening: an
-// error that says so.
+// TestLoadingSurvivesAWriter loads files that are cut, or written to, after they were opened: the
+// error says so.
 func TestLoadingSurvivesAWriter(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"cut to nothing": func(path string) error { return os.Truncate(path, 0) },

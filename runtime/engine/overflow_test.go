@@ -58,9 +58,9 @@ func set(t *testing.T, f *gguf.File, name string, v float32, at func(n, k int) b
 
 func everywhere(int, int) bool { return true }
 
-// TestOverflowNamesTheLayer: a request whose numbers overflow fails with the place, in one chunk
-// and in several, whatever the number of ranks, also where a norm would make zeros of the numbers;
-// a Sequence says the same.
+// TestOverflowNamesTheLayer checks that a request whose numbers overflow fails with the layer, in
+// one chunk and in several, for every number of ranks, also if a norm would turn the numbers into
+// zeros, and that a Sequence returns the same error.
 func TestOverflowNamesTheLayer(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
@@ -146,9 +146,9 @@ func brittle(t *testing.T, f *gguf.File, token int) {
 	set(t, f, "blk.1.ffn_up.weight", 3e38, func(n, k int) bool { return n == 7 && k == 5 })
 }
 
-// TestOverflowLeavesOthersAlone: of a batch of requests the one that comes upon a token whose
-// numbers overflow fails where it does; the others get the tokens that they get in a sound model,
-// then and in the blocks it left.
+// TestOverflowLeavesOthersAlone checks that in a batch only the request with the token whose
+// numbers overflow fails, and that the others, and later requests in its blocks, get the tokens
+// that they get in a sound model.
 func TestOverflowLeavesOthersAlone(t *testing.T) {
 	skipUnderRace(t)
 	f := pliable(t, "llama")
@@ -200,8 +200,8 @@ func TestOverflowLeavesOthersAlone(t *testing.T) {
 	checkIdleSoon(t, e)
 }
 
-// answers runs requests at once and returns what each drew, until its end or an overflow in layer
-// 1.
+// answers runs requests concurrently and returns the tokens of each, until its end or an overflow
+// in layer 1.
 func answers(t *testing.T, f *gguf.File, reqs []api.Request) [][]int32 {
 	t.Helper()
 	e := open(t, optionsFor(t, f))

@@ -15,7 +15,7 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// pooled2 are the models of the second set that make vectors or scores.
+// pooled2 lists further models that return vectors or scores.
 var pooled2 = []string{"bert-cls", "bert-mean", "bert-rerank", "nomic-bert", "gemma-embedding",
 	"gemma-embedding-dense", "qwen3-embedding", "qwen3-rerank"}
 
@@ -113,8 +113,8 @@ func TestPooledTokenize2(t *testing.T) {
 	}
 }
 
-// TestPooledBitEqual: what a model answers to a text does not depend on threads, widths, chunks,
-// and on what else is in the batch.
+// TestPooledBitEqual checks that the result of a text does not depend on threads, vector widths,
+// chunks and the other texts of the batch.
 func TestPooledBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, name := range []string{"bert-mean", "gemma-embedding-dense", "qwen3-embedding", "qwen3-rerank"} {

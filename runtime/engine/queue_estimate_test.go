@@ -9,8 +9,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// TestProgress: a request hears how far its prompt is after each chunk, in order, until its first
-// token, and what was there before it; and it is told when that token is due.
+// TestProgress checks that a request receives the progress of its prompt after each chunk, in
+// order, until its first token, with the cached part, and the estimate of the first token.
 func TestProgress(t *testing.T) {
 	e := open(t, tinyOptions(t)) // chunks of 32
 	prompt := tinyPrompt(1, 200)

@@ -23,8 +23,8 @@ import (
 	"sandwich/topotree"
 )
 
-// crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that
-// need not be there: the workers of these tests are bound to nothing.
+// crews returns ranks with the given numbers of workers: {2, 1} is one rank with two workers and
+// one with one. The PUs need not exist, since the workers of these tests are not pinned.
 func crews(workers ...int) *plans.ServiceConfig {
 	s := &plans.ServiceConfig{}
 	for _, n := range workers {
@@ -124,8 +124,8 @@ func TestRanksBitEqual(t *testing.T) {
 	}
 }
 
-// TestRanksStatic lays slices on the workers of a rank beforehand, where it has as many as the
-// scheme is for; the same bits come out.
+// TestRanksStatic assigns slices to the workers of a rank in advance, if it has as many as the
+// scheme needs: the bits are the same.
 func TestRanksStatic(t *testing.T) {
 	skipUnderRace(t)
 	file := smallModel(t, "qwen3", gguf.Q8_0)
@@ -153,8 +153,8 @@ func TestRanksStatic(t *testing.T) {
 	same(t, "static schemes", want, logitsOf(t, r, 64))
 }
 
-// TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do behind the
-// steps of ops that are cut, and runs others in between: the logits are the same bits.
+// TestRanksHeld halts a prefill at each barrier of the ranks, which within a subgraph follow the
+// steps of divided ops, and runs other sequences meanwhile: the logits have the same bits.
 func TestRanksHeld(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
@@ -213,7 +213,7 @@ func ranksOptions(t testing.TB, file *gguf.File, workers ...int) Options {
 	return o
 }
 
-// TestRanksServe: many requests at once get the tokens that each gets alone.
+// TestRanksServe checks that many concurrent requests get the tokens that each gets alone.
 func TestRanksServe(t *testing.T) {
 	file, err := tinyFile()
 	if err != nil {
@@ -239,7 +239,7 @@ func TestRanksServe(t *testing.T) {
 	checkIdleSoon(t, e)
 }
 
-// TestRanksPanic: the failure of one worker releases those that wait for it in a gather.
+// TestRanksPanic checks that the failure of one worker releases those that wait for it in a gather.
 func TestRanksPanic(t *testing.T) {
 	file, err := tinyFile()
 	if err != nil {
@@ -256,7 +256,7 @@ func TestRanksPanic(t *testing.T) {
 	}
 }
 
-// TestKeepRanks: of a rank that lost all its PUs one worker stays.
+// TestKeepRanks checks that a rank that lost all its PUs keeps one worker.
 func TestKeepRanks(t *testing.T) {
 	file, err := tinyFile()
 	if err != nil {
@@ -275,9 +275,9 @@ func TestKeepRanks(t *testing.T) {
 	}
 }
 
-// TestRanksCut: ops of a proactive prefill that are predicted above the bound are cut in several
-// ranks, too, which meet between them. The tokens are those of reactive work,
-// of which nothing is cut.
+// TestRanksCut checks that ops of a proactive prefill that are predicted above the bound are
+// divided in several ranks, too, with barriers between the steps, and that the tokens are those of
+// reactive requests, whose ops are not divided.
 func TestRanksCut(t *testing.T) {
 	skipUnderRace(t)
 	file, err := tinyFile()

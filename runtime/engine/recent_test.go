@@ -29,7 +29,7 @@ func TestRecentTexts(t *testing.T) {
 			t.Errorf("%v diverged at %d, want %d", c.prompt, got, c.want)
 		}
 	}
-	// A text that goes on replaces the one that it goes on from.
+	// A text that continues an earlier one replaces it.
 	r.add(ours, []int32{1, 2, 3, 4, 5, 6})
 	if len(r.texts) != 2 || r.tokens != 11 {
 		t.Errorf("%d texts of %d tokens", len(r.texts), r.tokens)
@@ -49,8 +49,8 @@ func TestRecentTexts(t *testing.T) {
 	}
 }
 
-// TestDiverged: a request learns how much of its prompt is cached, and where it differs from an
-// earlier text of its key: a prompt, or an answer.
+// TestDiverged checks that a request reports how much of its prompt is cached, and where it differs
+// from the most similar earlier text of its key: a prompt or an answer.
 func TestDiverged(t *testing.T) {
 	o := tinyOptions(t)
 	o.Blocks = 64

@@ -16,8 +16,8 @@ import (
 	"sandwich/topotree"
 )
 
-// wideOptions are an engine of three workers on whatever PUs there are, with schedules made again
-// for fewer.
+// wideOptions returns options of an engine of three workers on any PUs, with new schedules for
+// fewer workers.
 func wideOptions(t *testing.T) Options {
 	t.Helper()
 	o := tinyOptions(t)
@@ -137,7 +137,7 @@ func TestNoPlaceLeft(t *testing.T) {
 	})
 }
 
-// TestTeamKeepsRanks demands a worker for each rank, whatever is taken away.
+// TestTeamKeepsRanks checks that each rank keeps a worker, whatever PUs are removed.
 func TestTeamKeepsRanks(t *testing.T) {
 	ranks := [][]int{{0, 1}, {2, 3}}
 	for _, c := range []struct {

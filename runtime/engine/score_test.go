@@ -93,7 +93,8 @@ func sameToken(a, b api.Token) bool {
 	return a.TokenLogprob == b.TokenLogprob && slices.Equal(a.Top, b.Top)
 }
 
-// TestPromptOnly: nothing is generated, and what the prompt left is there for the next request.
+// TestPromptOnly checks that a request for the prompt only generates nothing, and that the next
+// request finds its prefix.
 func TestPromptOnly(t *testing.T) {
 	e := open(t, tinyOptions(t))
 	prompt := tinyPrompt(1, 100)

@@ -145,8 +145,8 @@ func TestRefusals(t *testing.T) {
 	checkIdleSoon(t, e)
 }
 
-// TestQueueFull: who finds no place hears so while a forward is still in flight, and a place that a
-// hung-up client left is free at once.
+// TestQueueFull checks that a request that exceeds the queue is refused while a forward is still in
+// flight, and that the place of a cancelled request is free at once.
 func TestQueueFull(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue = 1, 2
@@ -204,7 +204,7 @@ func TestLogprobs(t *testing.T) {
 	}
 }
 
-// TestCloseTwice: every call of Close returns, and later requests are refused.
+// TestCloseTwice checks that every call of Close returns, and that later requests are refused.
 func TestCloseTwice(t *testing.T) {
 	e, err := New(t.Context(), tinyOptions(t))
 	if err != nil {
@@ -256,8 +256,8 @@ func TestFinishedGivesPlace(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// checkIdleSoon is checkIdle of an engine whose loop runs: what finished or was cancelled leaves
-// with its next step.
+// checkIdleSoon is checkIdle for an engine whose loop runs: requests that finished or were
+// cancelled are removed by its next step.
 func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
 	soon(t, func() bool {
@@ -268,8 +268,8 @@ func checkIdleSoon(t testing.TB, e *Engine) {
 	checkIdle(t, e)
 }
 
-// TestTooBig: sizes that memory cannot hold are refused before anything is loaded, with the
-// numbers.
+// TestTooBig checks that sizes that exceed the memory are refused with the numbers before anything
+// is loaded.
 func TestTooBig(t *testing.T) {
 	if mem.Available() <= 0 {
 		t.Skip("the available memory is unknown: needs Linux with /proc mounted")

@@ -232,7 +232,8 @@ func intsFrom(from, to int) func(func(int) bool) {
 	}
 }
 
-// TestDraftsHangUp: a client that hangs up in the middle of a verified step leaves nothing behind.
+// TestDraftsHangUp checks that a request that is cancelled in the middle of a verified step leaves
+// no state.
 func TestDraftsHangUp(t *testing.T) {
 	o := tinyOptions(t)
 	prompt := tinyPrompt(4, 30)

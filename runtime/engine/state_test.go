@@ -68,8 +68,8 @@ func TestStateBitEqual(t *testing.T) {
 	}
 }
 
-// TestStateBehindAttention: a model's first layer may attend, and then the ones with a state keep
-// no keys and values of its.
+// TestStateBehindAttention checks a model whose first layer has attention: the layers with a state
+// keep no keys and values.
 func TestStateBehindAttention(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"lfm2", "qwen35"} {
@@ -86,13 +86,13 @@ func TestStateBehindAttention(t *testing.T) {
 	}
 }
 
-// everyOp halts a forward behind each op.
+// everyOp halts a forward after each op.
 type everyOp struct{}
 
 func (everyOp) Passed(int) bool { return true }
 
-// TestStateHalts: a forward that halts behind every op, while another sequence runs on the other
-// set of activations, gives the bits of one that does not.
+// TestStateHalts checks that a forward that halts after every op, while another sequence runs on
+// the other set of activations, has the bits of one that does not halt.
 func TestStateHalts(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range recurrent {
@@ -140,9 +140,9 @@ func TestStateHalts(t *testing.T) {
 	}
 }
 
-// TestStateServes: requests of a model with states give the tokens that they give alone, whatever
-// they are preempted for and from wherever they go on; a conversation that goes on computes what is
-// new and one block at most, where there is room for copies.
+// TestStateServes checks that requests of a model with states get the tokens that they get alone,
+// whatever preempts them and wherever they resume, and that a continued conversation computes its
+// new tokens and at most one block more if there are blocks for copies.
 func TestStateServes(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"lfm2", "qwen3next"} {
@@ -217,8 +217,8 @@ func serveStatesAgain(t *testing.T, o Options) {
 	checkIdleSoon(t, e)
 }
 
-// TestStateOverflows: a request whose state leaves the range of float32 fails with the place, and
-// one behind it that begins alike does not find what that state left.
+// TestStateOverflows checks that a request whose state overflows float32 fails with the layer, and
+// that a later request with the same beginning does not find its state.
 func TestStateOverflows(t *testing.T) {
 	skipUnderRace(t) // plain Go kernels take minutes for its infinities
 	for tensor, c := range map[string]struct {

@@ -31,7 +31,7 @@ func switchingRunner(t testing.TB) *forward.Runner {
 	return r
 }
 
-// oneOfEach is a prefill chunk and a decode step behind it.
+// oneOfEach returns a prefill chunk and a decode step after it.
 func oneOfEach() (prefill, decode kvcache.Batch) {
 	tables := kvcache.Tables{{0, 1, 2, 3}}
 	prefill = kvcache.Batch{Prefill: true, Tokens: tinyPrompt(1, 32), LogitRows: []int32{31},
@@ -41,8 +41,8 @@ func oneOfEach() (prefill, decode kvcache.Batch) {
 	return prefill, decode
 }
 
-// TestSwitchMovesNothing: after many switches every weight lies where it lay, byte for byte and
-// page for page, and the logits of both phases are what they were.
+// TestSwitchMovesNothing checks that many switches move no weight, by address, bytes and pages, and
+// do not change the logits of either phase.
 func TestSwitchMovesNothing(t *testing.T) {
 	r := switchingRunner(t)
 	type state struct {

@@ -18,9 +18,9 @@ import (
 	"sandwich/runtime/model/synth"
 )
 
-// A toy family in one file, and nothing of it anywhere else: the embedding, the sums of the
-// residual stream and the logits are scaled, blocks are normalized behind as well, every second
-// layer knows no positions, and the last one turns by a base of its own.
+// A model family that exists only in this file: the embedding, the sums of the residual stream and
+// the logits are scaled, blocks have a norm after them as well, every second layer has no
+// positions, and the last one has another rotation base.
 func init() {
 	arch.Register(arch.Architecture{Name: "toy", Decoder: toy})
 }
@@ -68,7 +68,7 @@ func toyFile(t *testing.T, c model.Config, metadata ...func(*gguf.Writer)) *gguf
 	return f
 }
 
-// TestToyBitEqual: rule 6 holds for values that no real family here has yet.
+// TestToyBitEqual checks rule 6 for values of properties that no supported family has yet.
 func TestToyBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	file := toyFile(t, toyConfig("toy"))
@@ -120,8 +120,8 @@ func compareWithOracle(t *testing.T, file *gguf.File) {
 	}
 }
 
-// TestToyRefused: a value that exec lacks is refused when the model is opened, by layer and name,
-// and so does inspection say.
+// TestToyRefused checks that Open refuses a value that exec does not support, by layer and name,
+// and that inspection reports it too.
 func TestToyRefused(t *testing.T) {
 	want := `layer 0: RoPE scaling "dynamic" is not supported`
 	file := toyFile(t, toyConfig("llama"), func(w *gguf.Writer) {

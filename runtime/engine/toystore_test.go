@@ -17,9 +17,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// A toy store in one file, and nothing of it anywhere else: the first block of a text and the one
-// before the current are all that it remembers. Of the family that uses it every second layer does;
-// the last one remembers a window, by whole blocks.
+// A kind of store that exists only in this file: it keeps the first block of a text and the one
+// before the current. Every second layer of its family uses it; the last layer has a window, by
+// whole blocks.
 type ends struct{}
 
 func (ends) Name() string            { return "ends" }
@@ -60,9 +60,8 @@ func remembers(a model.Attn) func(pos, p int) bool {
 	}
 }
 
-// TestToyStoreBitEqual checks that the positions of a toy store that a row sees, and the bits of
-// the result, do not depend on chunks, batches, threads or ranks, and that they agree with the
-// oracle.
+// TestToyStoreBitEqual checks that the positions that a row sees in this store, and the bits of the
+// result, do not depend on chunks, batches, threads or ranks, and that they agree with the oracle.
 func TestToyStoreBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	long(t)
@@ -88,8 +87,8 @@ func TestToyStoreBitEqual(t *testing.T) {
 	}
 }
 
-// TestRollBackBitEqual: after positions were rolled back, the same tokens again give the same bits,
-// and other ones those that they give without it.
+// TestRollBackBitEqual checks that the same tokens after a rollback give the same bits, and other
+// tokens the bits that they give without it.
 func TestRollBackBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, arch := range []string{"llama", "toy-ends"} {
@@ -132,8 +131,8 @@ func TestRollBackBitEqual(t *testing.T) {
 	}
 }
 
-// TestWindowMemoryIsFlat: a model that remembers windows only takes the same memory for any context
-// beyond them.
+// TestWindowMemoryIsFlat checks that a model with windows only takes the same memory for every
+// context beyond them.
 func TestWindowMemoryIsFlat(t *testing.T) {
 	var sizes []int64
 	for _, blocks := range []int{200, 2000} {
@@ -147,9 +146,9 @@ func TestWindowMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// TestWindowsServe: requests of a model with windows give the tokens that they give alone, whatever
-// they are preempted and evicted for; and a conversation that goes on computes what is new and one
-// block at most.
+// TestWindowsServe checks that requests of a model with windows get the tokens that they get alone,
+// whatever preempts or evicts them, and that a continued conversation computes its new tokens and
+// at most one block more.
 func TestWindowsServe(t *testing.T) {
 	skipUnderRace(t)
 	file := toyFile(t, toyConfig("toy-ends"))

@@ -14,9 +14,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// TestShrinkingCpuset takes a PU away from a serving engine as the kernel does when a cpuset
-// shrinks: the requests go on with the same tokens on what is left, it is said once, and the PU is
-// used again when it comes back.
+// TestShrinkingCpuset removes a PU from a serving engine as the kernel does when a cpuset shrinks:
+// requests continue with the same tokens on the remaining PUs, one message reports it, and the PU
+// is used again when it returns.
 func TestShrinkingCpuset(t *testing.T) {
 	var notes []string
 	o := tinyOptions(t)

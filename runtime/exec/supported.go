@@ -30,7 +30,7 @@ func unsupported(m *model.Model) (all []error) {
 	return all
 }
 
-// unsupportedFeature names what is not computed of an op; "" if all of it is.
+// unsupportedFeature names the property of an op that is not supported; "" if all are.
 func unsupportedFeature(op *model.Op) string {
 	if r := op.Rope; r != nil && r.Rule != "" {
 		return fmt.Sprintf("RoPE scaling %q", r.Rule)

@@ -207,7 +207,7 @@ func TestBF16(t *testing.T) {
 	}
 }
 
-// TestDequantizeRefuses covers sizes that do not match and a type that is not read.
+// TestDequantizeRefuses checks that sizes that do not match and an unsupported type are refused.
 func TestDequantizeRefuses(t *testing.T) {
 	for _, c := range []struct {
 		typ      Type

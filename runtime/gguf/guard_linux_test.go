@@ -9,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"sandwich/internal/testwait"
 	"sandwich/profiles/retention"
 )
 
@@ -30,8 +30,8 @@ func bigFile(t *testing.T) (path string, f *File) {
 	return path, f
 }
 
-// TestGuardSurvivesTruncation: reading what a truncated file no longer has is an error, by the
-// file's or a tensor's guard, and the metadata is still there.
+// TestGuardSurvivesTruncation checks that reading beyond the end of a truncated file gives an
+// error, by the guard of the file or of a tensor, and that the metadata can still be read.
 func TestGuardSurvivesTruncation(t *testing.T) {
 	path, f := bigFile(t)
 	tensor, _ := f.Tensor("t")
@@ -57,7 +57,8 @@ func TestGuardSurvivesTruncation(t *testing.T) {
 	}
 }
 
-// TestGuardLetsOtherFaultsThrough: only a fault in the file's own memory is the file's.
+// TestGuardLetsOtherFaultsThrough checks that faults outside the file's memory are not converted to
+// errors.
 func TestGuardLetsOtherFaultsThrough(t *testing.T) {
 	_, f := bigFile(t)
 	defer func() {
@@ -91,18 +92,9 @@ func TestOpenRefusesSpecialFiles(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	for _, path := range []string{pipe, "/dev/zero", dir, socket} {
-		done := make(chan error, 1)
-		go func() {
-			_, err := Open(path)
-			done <- err
-		}()
-		select {
-		case err := <-done:
-			if !errors.Is(err, retention.ErrNotRegular) || !strings.HasPrefix(err.Error(), path) {
-				t.Errorf("%s: %v", path, err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("opening %s does not return", path)
+		err := testwait.Returns(t, "opening "+path, func() error { _, err := Open(path); return err })
+		if !errors.Is(err, retention.ErrNotRegular) || !strings.HasPrefix(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

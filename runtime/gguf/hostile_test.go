@@ -106,7 +106,7 @@ var hostile = map[string]struct {
 	"header ends in tensors": {preamble(3, 2, 0).tensor("a", F32, 0, 1).zeros(60), "tensor"},
 }
 
-// TestHostile demands a refusal with a position or a name in one sentence, for each crafted file.
+// TestHostile checks that each crafted file is refused in one sentence with a position or a name.
 func TestHostile(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts a sound file at every length: no cut may be accepted, except inside the
-// padding behind the last tensor.
+// TestTruncated cuts a sound file at every length. Only cuts inside the padding after the last
+// tensor are accepted.
 func TestTruncated(t *testing.T) {
 	whole := written(t, fillSample)
 	f, err := Parse(whole)
@@ -162,7 +162,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// FuzzParse: no input may panic, and what is accepted must be inside the input.
+// FuzzParse checks that no input panics, and that accepted tensors are within the input.
 func FuzzParse(f *testing.F) {
 	f.Add(written(f, fillSample))
 	f.Add(partBytes(f, 0, 3))

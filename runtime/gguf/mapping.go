@@ -87,8 +87,9 @@ func (t *Tensor) Guard(read func() error) error {
 	return t.part.guard(read)
 }
 
-// Check finds out, behind everything that was read, whether the tensor's file was written to since
-// it was opened, as far as size and time of the file tell: the error wraps [ErrChanged].
+// Check returns an error that wraps [ErrChanged] if the tensor's file was written to since it was
+// opened, as far as its size and modification time show. Callers check after they have read the
+// data.
 func (t *Tensor) Check() error {
 	if t.part == nil {
 		return nil

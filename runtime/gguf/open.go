@@ -37,7 +37,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Look is Open for those who read no tensor: types that are not read are no error, and their
+// Look is Open for callers that read no tensors: unsupported types are not an error, and their
 // tensors have no Data.
 func Look(path string) (*File, error) {
 	f, err := openPart(path)

@@ -75,7 +75,8 @@ func TestPartsJoin(t *testing.T) {
 	}
 }
 
-// TestPartsRefused takes parts away, renames them and lets them lie about the whole.
+// TestPartsRefused removes parts, renames them, and changes the numbers that they state about the
+// whole.
 func TestPartsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, dir string)
@@ -113,7 +114,7 @@ func TestPartsRefused(t *testing.T) {
 	}
 }
 
-// TestOpenRefusesNonFiles covers what is no regular file with something in it.
+// TestOpenRefusesNonFiles opens folders, pipes, devices and empty files.
 func TestOpenRefusesNonFiles(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.gguf")

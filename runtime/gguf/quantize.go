@@ -170,7 +170,7 @@ func quantizeCodebook(t *qtype.SubBlock, src []float32, values *[16]int8) {
 		v := x * inv
 		best := 0
 		for l := 1; l < len(values); l++ {
-			// Values ascend, so the nearest one is behind the last midpoint below v.
+			// Values ascend, so the nearest one follows the last midpoint below v.
 			if 2*v > float32(int(values[l-1])+int(values[l])) {
 				best = l
 			}

@@ -6,8 +6,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// fewValues quantizes the types whose numbers stand for a few values that no rule spaces evenly, or
-// for one or two steps to either side.
+// fewValues quantizes types whose codes represent a few values without equal distances, or one or
+// two steps in each direction.
 type fewValues struct {
 	d    *qtype.Desc
 	most float32 // the largest magnitude of the values
@@ -46,7 +46,7 @@ func newFewValues(d *qtype.Desc) *fewValues {
 	return f
 }
 
-// shared says that eight numbers have their upper bit in common.
+// shared reports whether eight codes have a common upper bit.
 func (f *fewValues) shared() bool { return f.d.Fields[len(f.d.Fields)-1].Share != 0 }
 
 func (f *fewValues) nearest(numbers []uint8) (near [nearSteps]uint8) {

@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/refdata"
 )
 
-// TestQuantizeRoundTrip bounds the error of each type by what its quants can resolve, on normal
+// TestQuantizeRoundTrip bounds the error of each type by the resolution of its codes, on normal
 // random data, on zeros and on constants.
 func TestQuantizeRoundTrip(t *testing.T) {
 	// Worst error over the largest magnitude of the 256 values: half a step of the whole range,
@@ -21,7 +21,7 @@ func TestQuantizeRoundTrip(t *testing.T) {
 		Q2_K:   0.45, Q3_K: 0.3, Q4_K: 0.1, Q5_K: 0.06, Q6_K: 0.04,
 		Type(qtype.IQ4_XS): 0.15, Type(qtype.MXFP4): 0.3, Type(qtype.NVFP4): 0.3,
 		Type(qtype.TQ1_0): 0.55, Type(qtype.TQ2_0): 0.55, Type(qtype.Q1_0): 1, Type(qtype.Q2_0): 0.55,
-		// A word of a codebook is near to what was wanted of it, not each of its values.
+		// A word of a codebook is near to the whole wanted word, not to each of its values.
 		Type(qtype.IQ3_S): 0.7, Type(qtype.IQ3_XXS): 0.7, Type(qtype.IQ2_S): 0.7, Type(qtype.IQ2_XS): 0.9,
 		Type(qtype.IQ2_XXS): 1.1, Type(qtype.IQ1_S): 1.5, Type(qtype.IQ1_M): 1.5,
 	}

@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Type is a ggml tensor type id, as stored in a GGUF file. What those that are read look like is in
-// qtype.
+// Type is a ggml tensor type id, as stored in a GGUF file. Package qtype describes the supported
+// types.
 type Type uint32
 
 // The tensor types this package reads.

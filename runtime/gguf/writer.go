@@ -71,7 +71,7 @@ func arrayHead(elem kind, n int) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(n))
 }
 
-// Has tells whether a metadata key was set.
+// Has reports whether a metadata key was set.
 func (w *Writer) Has(key string) bool { return w.keys[key] }
 
 // SetString sets a string.
@@ -173,7 +173,7 @@ func (w *Writer) AddTensor(name string, t Type, dims ...int) {
 	w.offset += size + padding(size)
 }
 
-// padding is the bytes from n to the next multiple of the alignment.
+// padding returns the number of bytes from n to the next multiple of the alignment.
 func padding(n uint64) uint64 { return -n % defaultAlignment }
 
 // begin writes the header.

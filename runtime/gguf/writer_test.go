@@ -88,7 +88,7 @@ func TestWriterRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWriterRefuses covers each misuse, and that a failed file does not appear.
+// TestWriterRefuses checks that each misuse is refused, and that the failed file does not appear.
 func TestWriterRefuses(t *testing.T) {
 	for name, fill := range map[string]func(w *Writer){
 		"key twice": func(w *Writer) { w.SetBool("k", true); w.SetBool("k", true) },

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// checker tells whether a value is valid, from the words of JSON Schema 2020-12 alone: it shares no
-// code with what it judges.
+// checker reports whether a value is valid, by the text of JSON Schema 2020-12: it shares no code
+// with the package under test.
 type checker struct{ root any }
 
 func (c checker) valid(s, v any) bool {

@@ -2,8 +2,9 @@ package grammar
 
 import "testing"
 
-// Schemas of a oneOf that formats distinguish, alone or together with expressions, lengths and
-// constants, of strings, of what arrays and objects hold, and through allOf.
+// TestFormatsTellApart checks schemas of a oneOf that formats distinguish, alone or together with
+// expressions, lengths and constants, of strings, of elements of arrays and objects, and through
+// allOf.
 func TestFormatsTellApart(t *testing.T) {
 	names := []any{"date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid",
 		"json-pointer", "relative-json-pointer"}

@@ -17,8 +17,8 @@ func markedVocab() *Vocab {
 	return NewVocab(text, []int32{0, 1, int32(len(v.text))})
 }
 
-// TestTokensOfGBNF: token rules take what they name, letters do not spell a control token, and what
-// cannot be said is refused with its line.
+// TestTokensOfGBNF checks that token rules match the named tokens, that letters do not match a
+// control token, and that unsupported rules are refused with their line.
 func TestTokensOfGBNF(t *testing.T) {
 	v := markedVocab()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -61,7 +61,8 @@ func TestTokensOfGBNF(t *testing.T) {
 	}
 }
 
-// latin makes text of bytes, so that expressions can be told of a byte that is no character.
+// latin returns text of single bytes, so that expressions can contain a byte that is not a
+// character.
 func latin(s string) string {
 	var out []rune
 	for i := range len(s) {

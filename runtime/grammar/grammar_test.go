@@ -228,7 +228,8 @@ func TestGBNF(t *testing.T) {
 	}
 }
 
-// The tokens of a mask are exactly those that Accept takes, whatever shortcut made the mask.
+// TestMaskIsAccept checks that a mask contains exactly the tokens that Accept accepts, however the
+// mask was computed.
 func TestMaskIsAccept(t *testing.T) {
 	v := testVocab(2000, 4)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -306,8 +307,9 @@ func BenchmarkMask(b *testing.B) {
 	}
 }
 
-// Strings of several patterns at once: what is known of bytes that lead one way, of what a stack
-// leads to, and of tokens with line feeds makes the masks that Accept makes.
+// TestMasksOfPatterns checks masks of strings of several patterns at once: the shortcuts for bytes
+// with one continuation, for what a stack leads to, and for tokens with line feeds give the masks
+// that Accept gives.
 func TestMasksOfPatterns(t *testing.T) {
 	v := testVocab(600, 9)
 	for seed := range uint64(12) {

@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// hardSchemas are what breaks readers of schemas: each is served or refused by a path, at a price
-// that the budget bounds.
+// hardSchemas returns schemas that are expensive or hard to read. Each is accepted, or refused with
+// a path, within the budget.
 func hardSchemas() map[string]string {
 	many := func(n int, each string) string {
 		out := make([]string, n)

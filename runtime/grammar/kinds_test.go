@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// kindVocab has texts of letters, marks, characters of several bytes and pieces of such, many of
-// which go on behind a string's end.
+// kindVocab returns a vocabulary of letters, marks, characters of several bytes and parts of such,
+// many of which continue after the end of a string.
 func kindVocab(n int, seed uint64) *Vocab {
 	r := rand.New(rand.NewPCG(seed, 11))
 	text := [][]byte{nil, nil}
@@ -53,8 +53,8 @@ func kindSchemas() []string {
 		"additionalProperties":{"type":"string","maxLength":5}}`)
 }
 
-// Masks by kinds of characters are the tokens that are taken one by one, and near the end of an
-// answer none behind which it could not be ended.
+// TestMasksByKinds checks that masks by kinds of characters contain exactly the tokens that are
+// accepted one by one, and near the end of an answer only those after which it can be ended.
 func TestMasksByKinds(t *testing.T) {
 	v := kindVocab(900, 1)
 	for i, text := range kindSchemas() {
@@ -80,7 +80,7 @@ func TestMasksByKinds(t *testing.T) {
 	}
 }
 
-// sound compares a mask with what becomes of every token, and returns one of it.
+// sound compares a mask with the acceptance of every token, and returns one token of the mask.
 func sound(t *testing.T, m *Matcher, left int, r *rand.Rand) int32 {
 	t.Helper()
 	at, met := m.at, 0
@@ -110,7 +110,8 @@ func sound(t *testing.T, m *Matcher, left int, r *rand.Rand) int32 {
 	return pick
 }
 
-// Characters are of one kind where no set tells them apart, and of none where no set has them.
+// TestKinds checks that characters are of one kind if no set distinguishes them, and of no kind if
+// no set contains them.
 func TestKinds(t *testing.T) {
 	k := automaton.NewKinds(map[uint64]automaton.Runes{1: {{Lo: 'a', Hi: 'z'}}, 2: {{Lo: 'a', Hi: 'f'}, {Lo: 0x4E00,
 		Hi: 0x9FFF}}, 3: {{Lo: '0', Hi: '9'}, {Lo: 'k', Hi: 'k'}}})

@@ -12,7 +12,8 @@ func takes(t *testing.T, g *Grammar, v *Vocab, text string) bool {
 	return m.AcceptText([]byte(text)) == nil && m.CanEnd()
 }
 
-// What ECMA-262 and RE2 spell alike and mean differently, counts above RE2's, and look-ahead.
+// TestExpressionsOfECMA checks syntax that ECMA-262 and RE2 interpret differently, counts above
+// those of RE2, and look-ahead.
 func TestExpressionsOfECMA(t *testing.T) {
 	v := testVocab(300, 1)
 	for _, c := range []struct {

@@ -253,7 +253,7 @@ func inStep(p *automaton.Program, t *trie, node, top int32) iter.Seq2[int32, int
 	}
 }
 
-// behind returns the place for a state of the program over a stack.
+// behind returns the place for a state of the program on top of a stack.
 func (w *walker) behind(to int32, base *node) place {
 	if w.m.p.Tops[to].Simple {
 		return place{top: to, base: base}

@@ -26,8 +26,8 @@ func someWords(r *rand.Rand, n int) []string {
 	return out
 }
 
-// TestWords: many words and few take what they are and nothing else, and endings that many words
-// share are written once.
+// TestWords checks that grammars of few and of many words accept these words only, and that shared
+// endings are stored once.
 func TestWords(t *testing.T) {
 	v := testVocab(400, 3)
 	for _, n := range []int{1, 5, automaton.LeastShared - 1, automaton.LeastShared, 300, 3000} {
@@ -66,8 +66,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestSharedMasks: answers under one grammar share masks, at the same time too, and get those that
-// they would make.
+// TestSharedMasks checks that answers under one grammar share masks, also concurrently, and get the
+// masks that they would compute.
 func TestSharedMasks(t *testing.T) {
 	v := testVocab(600, 3)
 	const schema = `{"type":"array","items":{"type":"object","properties":{"a":{"enum":["x","xy","z"]},

@@ -31,7 +31,7 @@ func FuzzTemplate(f *testing.F) {
 			f.Add(source)
 		}
 	}
-	limits := object.Limits{Time: 10 * time.Second, Steps: 100_000, Bytes: 1 << 20, Text: 64 << 10, Depth: 64}
+	limits := object.Limits{Time: time.Minute, Steps: 100_000, Bytes: 1 << 20, Text: 64 << 10, Depth: 64}
 	f.Fuzz(func(t *testing.T, source string) {
 		template, err := Parse(source)
 		if err != nil {

@@ -47,12 +47,12 @@ func TestPrefixIsShared(t *testing.T) {
 	}
 	check(t, c, a, b)
 
-	// The last token is always computed, even where its block is known.
+	// The last token is always computed, even if its block is cached.
 	d := c.Open(Salt{})
 	if got := c.Adopt(d, long[:2*BlockTokens]); got != BlockTokens {
 		t.Fatalf("adopted %d of %d positions, want one block less", got, 2*BlockTokens)
 	}
-	// Equal blocks behind different beginnings are different content.
+	// Equal blocks after different prefixes have different content.
 	e := c.Open(Salt{})
 	if got := c.Adopt(e, long[BlockTokens:]); got != 0 {
 		t.Fatalf("adopted %d positions of a text that begins elsewhere", got)
@@ -66,7 +66,7 @@ func TestPrefixIsShared(t *testing.T) {
 	}
 }
 
-// TestSaltsShareNothing: equal tokens under another salt are other content.
+// TestSaltsShareNothing checks that equal tokens under another salt share no block.
 func TestSaltsShareNothing(t *testing.T) {
 	c := New(64, Paged(16))
 	ids := tokens(2*BlockTokens+5, 100)
@@ -145,8 +145,8 @@ func TestUnnamedPositionsAreNeverShared(t *testing.T) {
 	check(t, c, s, o)
 }
 
-// TestPassedPositions: after positions that were passed, not computed, each store holds what the
-// next row reads, a window no more than that, and they are not shared.
+// TestPassedPositions checks that after Pass each store has the blocks that the next row reads, a
+// window no others, and that these are not shared.
 func TestPassedPositions(t *testing.T) {
 	c := New(BlockTokens, []Spec{{Kind: Full{}, Blocks: 20}, {Kind: Window{64}, Blocks: 6}})
 	s := c.Open(Salt{})
@@ -204,9 +204,9 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// TestCheckpointsAreKept: of a text longer than its store, what checkpoints and the end read is
-// still there when everything else was overwritten, and a text that branches between them goes on
-// from the last one before.
+// TestCheckpointsAreKept checks that the blocks that checkpoints and the end of a text read stay
+// while all others are overwritten, and that a text that branches between checkpoints resumes at
+// the last one before.
 func TestCheckpointsAreKept(t *testing.T) {
 	c := New(BlockTokens, []Spec{{Kind: Window{64}, Blocks: 13}}) // a block reads the one before it
 	ids := tokens(30*BlockTokens+7, 100)
@@ -232,8 +232,8 @@ func TestCheckpointsAreKept(t *testing.T) {
 	}
 }
 
-// TestBoundedMemoryIsFlat: what a kind that forgets needs does not grow with the context, and what
-// it holds stays inside what was promised.
+// TestBoundedMemoryIsFlat checks that Sizes gives a bounded store the same number of blocks for
+// every long context, and no more than a short context has.
 func TestBoundedMemoryIsFlat(t *testing.T) {
 	kinds := []Kind{Window{1000}, Full{}}
 	short, long := Sizes(kinds, 500, 4, 512), Sizes(kinds, 100000, 4, 512)
@@ -245,8 +245,8 @@ func TestBoundedMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// TestCopiesOfChats: of a chat of many messages copies of the state stay on the grid and behind the
-// last messages, as many of these as the room allows, and the others do not push them out.
+// TestCopiesOfChats checks that copies of the state of a long chat remain on the grid and after the
+// last messages, as many as there are blocks for, and that other copies do not evict these.
 func TestCopiesOfChats(t *testing.T) {
 	for room, wants := range map[int]map[int]int{
 		10: {20: 16, 33: 32, 36: 32, 37: 37, 39: 39, 40: 40},

@@ -18,8 +18,8 @@ func Keys(salt Salt, tokens []int32) []Key {
 	return keys
 }
 
-// Piece is block number Block of a sequence in a store, which is in the physical block ID. In a
-// recurrent store it is the state at the end of the block.
+// Piece is block number Block of a sequence in a store. ID is its physical block. In a recurrent
+// store it is the state at the end of the block.
 type Piece struct {
 	Store, Block int
 	ID           BlockID

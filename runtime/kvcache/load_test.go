@@ -133,7 +133,7 @@ func TestLoadRandomly(t *testing.T) {
 	}
 }
 
-// TestLoadedBlocksAreShared: blocks and states that were loaded are found by later sequences.
+// TestLoadedBlocksAreShared checks that later sequences find loaded blocks and states.
 func TestLoadedBlocksAreShared(t *testing.T) {
 	c := New(64, []Spec{{Kind: Full{}, Blocks: 16}, {Kind: Window{100}, Blocks: 16},
 		{Kind: Recurrent{}, Blocks: 6, States: 2}})

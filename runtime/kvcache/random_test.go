@@ -7,15 +7,16 @@ import (
 	"testing"
 )
 
-// ends is a toy kind: the first block of a text and the one before the current.
+// ends is a kind for tests: a block reads the first block of a text and the one before itself.
 type ends struct{}
 
 func (ends) Name() string            { return "ends" }
 func (ends) Reads(block, b int) bool { return b == 0 || b == block-1 }
 func (ends) Most() int               { return 2 }
 
-// TestKinds: what a block does not read no later one does, and none reads more than Most; a window
-// reads the blocks of what its rows see and no other.
+// TestKinds checks that a block that one block does not read is read by no later one, that no block
+// reads more than Most, and that a window reads exactly the blocks of the positions that its rows
+// see.
 func TestKinds(t *testing.T) {
 	list := []Kind{ends{}, Full{}, Recurrent{}, chunk{64}, chunk{320}}
 	for w := range 300 {
@@ -259,8 +260,8 @@ func (h *history) step() {
 	}
 }
 
-// TestRandomHistories: whatever happens, what a sequence will read is there and no other sequence
-// writes to it.
+// TestRandomHistories checks after each random operation that every block that a sequence will read
+// exists and that no other sequence writes to it.
 func TestRandomHistories(t *testing.T) {
 	for seed, kinds := range [][]Kind{{Full{}}, {Window{100}}, {Full{}, Window{64}}, {ends{}, Full{}},
 		{chunk{192}, Full{}},

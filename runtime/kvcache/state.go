@@ -120,8 +120,8 @@ func (m *memory) draftState(n int) *BlockID {
 	return nil
 }
 
-// RejectDraft tells that tokens of the draft of the last forward were rejected: recurrent stores
-// continue before the draft. It releases what ReserveDraft has reserved.
+// RejectDraft records that tokens of the draft of the last forward were rejected: recurrent stores
+// continue before the draft. It releases the blocks that ReserveDraft has reserved.
 func (c *Cache) RejectDraft(s *Sequence) {
 	for i := range c.stores {
 		if st := &c.stores[i]; st.recurrent() {

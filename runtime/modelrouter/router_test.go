@@ -115,7 +115,7 @@ func ask(t *testing.T, ts *httptest.Server, key, path, body string) (int, string
 	return res.StatusCode, string(text)
 }
 
-// bodies has a request of each API. %M is the model.
+// bodies has a request of each API. %M stands for the model.
 var bodies = map[string]string{
 	"/v1/chat/completions":      `{%M"messages":[{"role":"user","content":"x"}]}`,
 	"/v1/completions":           `{%M"prompt":"x"}`,

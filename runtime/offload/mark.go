@@ -7,8 +7,8 @@ import (
 	"sandwich/runtime/device"
 )
 
-// ErrResult says that the device returned results that are not finite, or none. The caller computes
-// the rows on the cores, which decides whether the model's numbers overflow.
+// ErrResult reports that the device returned no results, or results that are not finite. The caller
+// computes the rows on the cores, which decides whether the model's numbers overflow.
 var ErrResult = errors.New("the device returned invalid results")
 
 const inFlight = 2 // segments of a forward that are submitted at once

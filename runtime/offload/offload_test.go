@@ -350,7 +350,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRefused checks that what the device does not support is refused by name.
+// TestRefused checks that unsupported models and plans are refused, and that the error names what
+// is missing.
 func TestRefused(t *testing.T) {
 	f := testFile(t, "llama", true)
 	dev := sim.New(sim.Config{MemoryBytes: 1 << 16})

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// progress says how far one side of a wavefront is: which chunk, and which of its ops are complete.
-// Its methods may be called concurrently.
+// progress records how far one side of a wavefront is: which chunk, and which of its ops are
+// complete. Its methods may be called concurrently.
 type progress struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -27,7 +27,7 @@ func newProgress(notify func()) *progress {
 	return p
 }
 
-// reach says that a point is reached.
+// reach records that a point is reached.
 func (p *progress) reach(at point) {
 	p.mu.Lock()
 	if p.at.before(at) {

@@ -8,7 +8,7 @@ import (
 	"sandwich/runtime/model"
 )
 
-// finish reads the logits and records what both caches have.
+// finish reads the logits and records the positions that both caches hold.
 func (f *forward) finish() error {
 	f.mirror.wrote(f.batch.Spans)
 	if len(f.batch.LogitRows) == 0 {

@@ -235,8 +235,8 @@ func (w *Wavefront) skipEmpty() {
 
 func (w *Wavefront) coresDone() bool { return w.next.chunk == len(w.chunks) }
 
-// needs returns what the device must have reached before the cores run an op: all that precedes an
-// attention.
+// needs returns the point that the device must have reached before the cores run an op: for
+// attention, all ops before it.
 func (w *Wavefront) needs(at point) point {
 	if w.runner.model.Ops[at.op].Kind != model.OpAttention {
 		return point{}

@@ -29,7 +29,7 @@ func Through(rowsA int, a time.Duration, rowsB int, b time.Duration) Line {
 	return Line{Fixed: max(0, a-time.Duration(row*float64(rowsA))), Row: row}
 }
 
-// Plus returns the Line of forwards of which a share of another Line's forwards is a part.
+// Plus returns the Line of forwards that consist of l and a share of o.
 func (l Line) Plus(o Line, share float64) Line {
 	return Line{Fixed: l.Fixed + time.Duration(share*float64(o.Fixed)), Row: l.Row + share*o.Row}
 }
@@ -51,8 +51,8 @@ type Rates struct {
 	// the last chunk of a prompt before its first decode batch on the device if the cores computed
 	// the prompt; earlier chunks are copied meanwhile.
 	ToCores, ToDevice float64
-	// Shared says that the cores compute a part of the device's forwards, so that forwards of both
-	// phases run one after the other.
+	// Shared reports whether the cores compute a part of the device's forwards, so that forwards of
+	// both phases run one after the other.
 	Shared bool
 }
 

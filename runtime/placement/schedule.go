@@ -54,7 +54,7 @@ func (s *schedule) overlap() {
 	}
 }
 
-// start ends the prompt of the next request, which gives its first token.
+// start records the end of the next request's prompt, which produces its first token.
 func (s *schedule) start() {
 	s.left[s.started] = s.load.Output - 1
 	if s.load.Output == 1 {

@@ -197,8 +197,8 @@ func (w *Worker) attempt(fn func(*Worker)) (left bool) {
 	return false
 }
 
-// stay makes sure that no other worker leaves this one out from now on. It reports false if one
-// has: whatever failed here, its result is not needed.
+// stay prevents other workers from excluding this one from now on. It returns false if one already
+// has; the result of this worker is then not needed, even after a failure.
 func (w *Worker) stay() bool {
 	for w.tolerant {
 		m := &w.team.membership.members[w.id]

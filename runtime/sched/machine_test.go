@@ -33,7 +33,7 @@ type machine struct {
 	halt   bool                   // the forward in flight is to stop
 }
 
-// machineCosts are the times of forwards.
+// machineCosts holds the durations of forwards.
 type machineCosts struct {
 	row  time.Duration // a token of a prompt
 	step time.Duration // a decode batch ...

@@ -116,7 +116,7 @@ func ofClass(ready []*request, c Class) []*request {
 	return ready[:n]
 }
 
-// last returns the resident sequence that is last in precedence and does not write to its blocks.
+// last returns the resident sequence with the lowest precedence that does not write to its blocks.
 func last(s *Scheduler) *request {
 	var v *request
 	for _, r := range s.running {

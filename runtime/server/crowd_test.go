@@ -116,8 +116,8 @@ func TestHealthDuringSlowConnections(t *testing.T) {
 	probe(t, what+", health listener", health)
 }
 
-// TestHealthDuringSlowBodies holds that thousands of connections whose bodies do not arrive, of
-// five addresses, lock out neither a sixth address nor one of the five.
+// TestHealthDuringSlowBodies checks that thousands of connections of five addresses whose bodies do
+// not arrive lock out neither a sixth address nor one of the five.
 func TestHealthDuringSlowBodies(t *testing.T) {
 	url, health, _ := crowded(t, &fake{words: []string{"x"}}, patient)
 	n := crowdSize(t, 5120)

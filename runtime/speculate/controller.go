@@ -45,10 +45,10 @@ type value struct {
 }
 
 // NewController returns a controller for steps of up to as many rows as the curves have. The curves
-// are the expected times of steps, of at least one context length, ascending; measured steps
-// replace them. If depth is above 0, each sequence contributes up to depth drafted tokens whatever
-// they cost. again tells that accepted tokens of a draft that is rejected in part must be computed
-// again.
+// are the expected times of steps for at least one context length, ascending; measured steps
+// replace them. If depth is above 0, each sequence contributes up to depth drafted tokens, whatever
+// their cost. again reports whether the accepted tokens of a draft that is rejected in part must be
+// recomputed.
 func NewController(curves []Curve, depth int, again bool) *Controller {
 	times := newStepTimes(curves)
 	return &Controller{times: times, rows: times.rows(), depth: depth, again: again}
@@ -66,8 +66,8 @@ func (c *Controller) SetDepth(depth int) { c.depth = depth }
 // Rows returns the most rows of a step.
 func (c *Controller) Rows() int { return c.rows }
 
-// Verified records that a step compared so many tokens of a draft with drawn ones, of which the
-// first `accepted` were right. Drafts of a fixed depth do not count.
+// Verified records that a step compared tried tokens of a draft with drawn ones, of which the first
+// `accepted` were right. Drafts of a fixed depth do not count.
 func (c *Controller) Verified(a *Acceptance, class, tried, accepted int) {
 	if c.depth != 0 {
 		return
@@ -76,8 +76,8 @@ func (c *Controller) Verified(a *Acceptance, class, tried, accepted int) {
 	a.own[class].add(tried, accepted, textMemory)
 }
 
-// Stepped records the time in seconds of a decode step of so many rows that attended to so many
-// positions together.
+// Stepped records the time in seconds of a decode step of a number of rows that attended to a total
+// number of positions.
 func (c *Controller) Stepped(rows, positions int, seconds float64) {
 	c.times.observe(rows, positions/max(1, rows), seconds)
 	c.saved = min(c.saved+exploreShare*seconds, mostExploring*seconds)

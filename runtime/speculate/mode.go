@@ -16,8 +16,8 @@ const Auto = "auto"
 var Modes = []string{Auto, "off", "ngram"}
 
 // New returns the drafter of a mode, nil for "off", and the number of drafted tokens to verify for
-// each sequence. It is 0, which stands for a number that follows from measured times, unless the
-// mode ends with "=" and a number, as in "ngram=4". An error names an unknown mode.
+// each sequence: the number after "=", as in "ngram=4", or 0 if the controller chooses it from
+// measured times. An error names an unknown mode.
 func New(mode string) (d Drafter, depth int, err error) {
 	name, number, fixed := strings.Cut(mode, "=")
 	if fixed {

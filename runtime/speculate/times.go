@@ -9,8 +9,8 @@ import (
 type Curve struct {
 	Positions int       // that each row attends to, about
 	Times     []float64 // of steps of 1, 2, ... rows, in a unit that all curves share
-	// Measured tells that the times were measured on this machine, so that drafts may use all rows
-	// from the start. With predicted times they use at most twice the rows that were measured.
+	// Measured reports whether the times were measured on this machine, so that drafts may use all
+	// rows from the start. With predicted times they use at most twice the rows that were measured.
 	Measured bool
 }
 

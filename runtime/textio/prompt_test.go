@@ -88,7 +88,8 @@ const late = "{% for m in messages %}{% if m.role == 'system' and not loop.first
 	"{{ raise_exception('a system message may only come first') }}{% endif %}<|im_start|>{{ m.role }}\n" +
 	"{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 
-// TestPromptMerges: a late system text is in the prompt, and the request hears of its place.
+// TestPromptMerges checks that a late system text is in the prompt, and that a warning names its
+// new place.
 func TestPromptMerges(t *testing.T) {
 	e := prompter(t, late)
 	r := api.Request{Warnings: new(api.Warnings), Messages: []api.Message{message("system", "S1"),
@@ -110,7 +111,8 @@ func TestPromptMerges(t *testing.T) {
 	}
 }
 
-// TestPromptControl: users and tools spell no control tokens, by a template and without one.
+// TestPromptControl checks that texts of users and tools contain no control tokens, with and
+// without a template.
 func TestPromptControl(t *testing.T) {
 	for _, template := range []string{"", late} {
 		e := prompter(t, template)
@@ -143,8 +145,8 @@ func TestPromptControl(t *testing.T) {
 	}
 }
 
-// TestPromptContinues: the prompt ends with the text of the assistant, not with the same text of
-// the template.
+// TestPromptContinues checks that the prompt ends with the text of the assistant, not with an equal
+// text of the template.
 func TestPromptContinues(t *testing.T) {
 	e := prompter(t, late)
 	r := api.Request{Continue: true, Messages: []api.Message{message("user", "U"), message("assistant", "im_end ")}}

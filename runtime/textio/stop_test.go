@@ -54,7 +54,7 @@ func TestStopper(t *testing.T) {
 	}
 }
 
-// cutAtStop reads a text byte by byte until some stop string is complete, and returns what stands
+// cutAtStop reads a text byte by byte until some stop string is complete, and returns the text
 // before it.
 func cutAtStop(text string, stops []string) string {
 	for end := range len(text) + 1 {

@@ -137,7 +137,7 @@ func TestChatHostile(t *testing.T) {
 	}
 }
 
-// TestChatLong: templates that look at all messages before each message still render a long
+// TestChatLong checks that templates that read all messages before each message render a long
 // conversation.
 func TestChatLong(t *testing.T) {
 	tok := chatty(t, "{% for m in messages %}{% set ns = namespace(n=0) %}{% for j in range(loop.index0 - 1, "+

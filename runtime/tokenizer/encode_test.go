@@ -89,8 +89,8 @@ func TestLongWordMemory(t *testing.T) {
 	}
 }
 
-// TestWidestToken: the bound holds where spaces are spelled in three bytes, and is not given where
-// bytes are dropped.
+// TestWidestToken checks that the bound holds if spaces are spelled in three bytes, and that there
+// is no bound if bytes are dropped.
 func TestWidestToken(t *testing.T) {
 	tok, err := New(pieceSPM("▁", "▁▁", "▁▁▁▁", "ab"))
 	if err != nil {

@@ -41,8 +41,8 @@ var textSeeds = []string{
 	"\u00a0\u00a0a", "e\u0301a", "你好，世界", "🙂🙂 a", "\x00a", "\xff\xfe", "a\xffb", "\xe4\xbd", "x  \xf0\x9f",
 }
 
-// FuzzRoundTrip: byte-level BPE gives every text back, whole and streamed, with and without special
-// tokens.
+// FuzzRoundTrip checks that byte-level BPE decodes to the encoded text, at once and streamed, with
+// and without special tokens.
 func FuzzRoundTrip(f *testing.F) {
 	toks := fuzzBPE(f)
 	addTexts(f)
@@ -86,7 +86,8 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 	}
 }
 
-// FuzzSPM: SPM gives text back where it can (a space mark in it is a space), cut or not.
+// FuzzSPM checks that SPM decodes to the encoded text, in which a space mark is a space, divided or
+// not.
 func FuzzSPM(f *testing.F) {
 	tok, err := New(pieceSPM("▁the", "▁a", "ab", "▁▁", "▁▁▁▁", "the", "er", "▁", "a", "b", "t", "h", "e",
 		"r", "é", "你"))
@@ -113,7 +114,8 @@ func FuzzSPM(f *testing.F) {
 	})
 }
 
-// FuzzVocabulary: no vocabulary panics, and what New accepts encodes and decodes.
+// FuzzVocabulary checks that no vocabulary panics, and that one that New accepts encodes and
+// decodes.
 func FuzzVocabulary(f *testing.F) {
 	f.Add("gpt2", "gpt-2", "a\nb\nab\n<s>", "a b\nab a", "\x01\x01\x01\x03", "ab<s>a", uint64(3))
 	f.Add("llama", "default", "<unk>\n<s>\n</s>\n<0x41>\n▁a\na\nb", "", "\x02\x03\x03\x06\x01\x01\x01",

@@ -65,8 +65,8 @@ func forged(text string) Conversation {
 		Variables: fmt.Sprintf(`{"date_string": "%s", "documents": [{"doc_id": "1", "text": "%s"}]}`, quoted, quoted)}
 }
 
-// TestForgedTokens: whatever users and tools spell, the control tokens of a prompt are those of its
-// template.
+// TestForgedTokens checks that the control tokens of a prompt are those of its template, whatever
+// text users and tools send.
 func TestForgedTokens(t *testing.T) {
 	for _, p := range append(ownTemplates(t), publishedTemplate{name: "chatml"}) {
 		t.Run(p.name, func(t *testing.T) { checkForged(t, p) })
@@ -90,7 +90,8 @@ func checkForged(t *testing.T, p publishedTemplate) {
 	}
 }
 
-// TestSplitSpellings: a control token is not recognized where a user wrote a part of its spelling.
+// TestSplitSpellings checks that a control token is not recognized if a user wrote a part of its
+// spelling.
 func TestSplitSpellings(t *testing.T) {
 	for _, c := range []struct{ template, user, want string }{
 		{"<|im_start|>{{ messages[0].content }}<|im_end|>", "a", "<|im_start|><|im_end|>"},
@@ -118,8 +119,8 @@ func TestSplitSpellings(t *testing.T) {
 	}
 }
 
-// TestTrustedText: system and assistant text spells control tokens as before, also across the ends
-// of what the template writes.
+// TestTrustedText checks that system and assistant text may spell control tokens, also across the
+// borders of template text.
 func TestTrustedText(t *testing.T) {
 	tok, err := New(bytesBPE(nil, "<|a|>", "<|b|>").with(fields{
 		keyTemplate: "<|{% for m in messages %}{{ m.content }}{% endfor %}"}))
@@ -132,7 +133,7 @@ func TestTrustedText(t *testing.T) {
 	}
 }
 
-// TestUserDefinedTokens: tokens that were added for text are recognized everywhere, but for those
+// TestUserDefinedTokens checks that user-defined tokens are recognized everywhere, except for those
 // that the template writes as marks.
 func TestUserDefinedTokens(t *testing.T) {
 	meta := bytesBPE(nil, "<table>", "<|User|>", "\n\n").with(fields{
@@ -158,7 +159,7 @@ func TestUserDefinedTokens(t *testing.T) {
 	}
 }
 
-// TestWordsAcrossSpans: who wrote a part of a word does not change its tokens.
+// TestWordsAcrossSpans checks that the tokens of a word do not depend on the authors of its parts.
 func TestWordsAcrossSpans(t *testing.T) {
 	tok, err := New(bytesBPE([]string{"a b", "ab ab"}, "<|x|>").with(fields{
 		keyTemplate: "a{{ messages[0].content }}b<|x|>{% for c in messages[1].content %}{{ c }}{% endfor %}"}))
@@ -172,7 +173,8 @@ func TestWordsAcrossSpans(t *testing.T) {
 	}
 }
 
-// TestForgedBOS: BOS that a user spells stays text, also at the start of a prompt.
+// TestForgedBOS checks that a BOS token that a user spells stays text, also at the start of a
+// prompt.
 func TestForgedBOS(t *testing.T) {
 	tok := chatty(t, "{{ messages[0].content }}")
 	tok.addBOS = true
@@ -182,7 +184,7 @@ func TestForgedBOS(t *testing.T) {
 	}
 }
 
-// TestForgedPair: queries and documents of a rerank template spell no control tokens.
+// TestForgedPair checks that queries and documents of a rerank template contain no control tokens.
 func TestForgedPair(t *testing.T) {
 	tok, err := New(bytesBPE(nil, "<q>", "<d>").with(fields{keyPairTemplate: "<q>{query}<d>{document}{other}<q>"}))
 	if err != nil {
@@ -201,7 +203,8 @@ func TestForgedPair(t *testing.T) {
 	}
 }
 
-// TestSpansChangeNoIDs: where users spell no control token, the ids are those of the text.
+// TestSpansChangeNoIDs checks that a prompt has the tokens of its text if users spell no control
+// token.
 func TestSpansChangeNoIDs(t *testing.T) {
 	templates := publishedTemplates(t)
 	for _, path := range vocabularies(t) {

@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// TestContinued: a prompt that the answer continues ends with the last message's text, whatever the
-// template makes of it and wherever else the text occurs.
+// TestContinued checks that a prompt that the answer continues ends with the text of the last
+// message, whatever the template does and wherever else the text occurs.
 func TestContinued(t *testing.T) {
 	const each = "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/{{ m.role }}]{% endfor %}"
 	for _, c := range []struct{ name, template, last, want string }{
@@ -37,7 +37,7 @@ func TestContinued(t *testing.T) {
 	}
 }
 
-// TestWarnings: texts that get another place are named, merged neighbors are not.
+// TestWarnings checks that warnings name texts that were moved, and not neighbors that were merged.
 func TestWarnings(t *testing.T) {
 	own := func(name string) string {
 		source, err := os.ReadFile("testdata/templates/" + name + ".jinja")
@@ -81,7 +81,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestSwitch: a system text that only switches something on or off is no text that is missing.
+// TestSwitch checks that a system text that only switches an option of the template does not count
+// as missing.
 func TestSwitch(t *testing.T) {
 	source, err := os.ReadFile("testdata/templates/switch.jinja")
 	if err != nil {
@@ -102,7 +103,8 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-// TestRepairsKeepMost: where no version shows all texts, the one that misses the fewest is used.
+// TestRepairsKeepMost checks that the version that misses the fewest texts is used if none shows
+// all.
 func TestRepairsKeepMost(t *testing.T) {
 	// It never shows the second message of the user.
 	const template = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}" +
@@ -115,7 +117,8 @@ func TestRepairsKeepMost(t *testing.T) {
 	}
 }
 
-// TestSameTexts: a text that occurs elsewhere in the prompt counts as shown only where it was.
+// TestSameTexts checks that a text that occurs elsewhere in the prompt counts as shown only at its
+// place.
 func TestSameTexts(t *testing.T) {
 	const firstOnly = "Be brief. {% if messages[0].role == 'system' %}{{ messages[0].content }}|{% endif %}" +
 		"{% for m in messages if m.role != 'system' %}{{ m.content }}|{% endfor %}"

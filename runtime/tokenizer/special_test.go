@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEnds: which tokens end a reply, by the spellings that a vocabulary has together.
+// TestEnds checks which tokens end an answer, by the spellings in a vocabulary.
 func TestEnds(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -44,7 +44,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndsByKey: infill tokens that a file names end a reply, whatever their spelling.
+// TestEndsByKey checks that the infill tokens that a file names end an answer, whatever their
+// spelling.
 func TestEndsByKey(t *testing.T) {
 	for i, key := range []string{keyEOS, keyEOT, keyEOM, keyInfillPad, keyInfillRepo, keyInfillFile} {
 		tok, err := New(bytesBPE(nil, "<a>", "<b>").with(fields{key: uint64(257)}))
@@ -54,8 +55,8 @@ func TestEndsByKey(t *testing.T) {
 	}
 }
 
-// TestHarmonyEnds: where a vocabulary speaks harmony, <|end|> ends one message of an answer, and
-// <|return|> and <|call|> end the answer.
+// TestHarmonyEnds checks the tokens of harmony: <|end|> ends a message of an answer, <|return|> and
+// <|call|> end the answer.
 func TestHarmonyEnds(t *testing.T) {
 	for _, harmony := range []bool{false, true} {
 		special := []string{"<|end|>", "<|call|>", "<|other|>"}

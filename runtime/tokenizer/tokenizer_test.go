@@ -53,7 +53,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestInnerSymbols has a merge whose parts are no tokens, and a word that ends as such a part.
+// TestInnerSymbols encodes with a merge whose parts are not tokens, and a word that ends as such a
+// part.
 func TestInnerSymbols(t *testing.T) {
 	meta := bytesBPE([]string{"a b", "c d", "ab cd"})
 	texts := slices.Clone(meta[keyTokens].([]string))

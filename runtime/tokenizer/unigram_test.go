@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// unigramMeta is a vocabulary of T5's kind: pieces with scores behind the three special tokens.
+// unigramMeta returns a vocabulary as T5 has: pieces with scores after the three special tokens.
 func unigramMeta(pieces []string, scores []float32, set fields) fields {
 	tokens := append([]string{"<pad>", "</s>", "<unk>"}, pieces...)
 	types := []int32{3, 3, 2}
@@ -85,7 +85,7 @@ func TestUnigramIsLikeliest(t *testing.T) {
 	}
 }
 
-// TestUnigramSpaces: how spaces are written follows the flags of the file.
+// TestUnigramSpaces checks that the spelling of spaces follows the flags of the file.
 func TestUnigramSpaces(t *testing.T) {
 	pieces := []string{"▁", "▁a", "a", "b", "▁b"}
 	scores := []float32{-3, -1, -2, -2, -1}
@@ -128,8 +128,8 @@ func charsBlob(from byte, to string) []int32 {
 	return out
 }
 
-// TestUnigramCharsMap: characters are replaced by the map, and what is damaged is refused or leads
-// nowhere.
+// TestUnigramCharsMap checks that characters are replaced by the map, and that a damaged map is
+// refused.
 func TestUnigramCharsMap(t *testing.T) {
 	blob := charsBlob('A', "a")
 	tok, err := New(unigramMeta([]string{"a", "b"}, []float32{-1, -2}, fields{keyCharsMap: blob}))
@@ -146,8 +146,8 @@ func TestUnigramCharsMap(t *testing.T) {
 	}
 }
 
-// FuzzUnigram: no map, vocabulary or text makes the tokenizer fail, and tokens stay in the
-// vocabulary.
+// FuzzUnigram checks that no map, vocabulary or text makes the tokenizer fail, and that tokens are
+// in the vocabulary.
 func FuzzUnigram(f *testing.F) {
 	f.Add("hello  world", []byte{4, 0, 0, 0, 1, 2, 3, 4, 'a', 0}, true, true)
 	f.Add("é\xff \x00", []byte{}, false, true)
@@ -169,7 +169,8 @@ func FuzzUnigram(f *testing.F) {
 	})
 }
 
-// FuzzWordPiece: the same of WordPiece, whose texts stand between two tokens.
+// FuzzWordPiece checks that every text is encoded between two special tokens, to tokens of the
+// vocabulary.
 func FuzzWordPiece(f *testing.F) {
 	tok := wordPieces(f)
 	for _, text := range []string{"", "unaffable", "Café 中文\x00\xff", "가나다", strings.Repeat("un", 300)} {
@@ -203,8 +204,8 @@ func wordPieces(tb testing.TB) *Tokenizer {
 	return tok
 }
 
-// TestWordPiece: words are cut from the left, whole words are unknown, accents and case go, marks
-// and Chinese characters stand alone.
+// TestWordPiece checks that words are divided from the left, unknown words become one token,
+// accents and case are removed, and punctuation and Chinese characters are separate words.
 func TestWordPiece(t *testing.T) {
 	tok := wordPieces(t)
 	for text, want := range map[string][]int32{
@@ -221,7 +222,8 @@ func TestWordPiece(t *testing.T) {
 	}
 }
 
-// TestPairs: a document is cut, and what stands behind it stays, with a template and without.
+// TestPairs checks that a long document is cut and the text after it stays, with a template and
+// without.
 func TestPairs(t *testing.T) {
 	meta := bytesBPE(nil, "<q>", "<d>", "<end>").with(fields{keyPairTemplate: "<q>{query}<d>{document}<end>{query}!"})
 	template, err := New(meta)

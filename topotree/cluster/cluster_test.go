@@ -50,7 +50,7 @@ func TestClustersOfFour(t *testing.T) {
 	}
 }
 
-// TestNoiseHasNoClusters: from pure noise comes nothing, whatever its size.
+// TestNoiseHasNoClusters checks that pure noise of any size yields no clusters.
 func TestNoiseHasNoClusters(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	for _, noise := range []float64{0.01, 0.1, 0.3} {

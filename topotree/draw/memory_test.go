@@ -7,7 +7,7 @@ import (
 	"sandwich/topotree"
 )
 
-// TestMemoryOnlyIsDrawn holds that memory without PUs is named at the node that is nearest to it,
+// TestMemoryOnlyIsDrawn checks that memory without PUs is named at the node that is nearest to it,
 // in text and as a picture, and that nodes with different memory are not drawn as one.
 func TestMemoryOnlyIsDrawn(t *testing.T) {
 	machine := func(distances *topotree.Distances, more ...topotree.MemoryNode) *topotree.Tree {

@@ -64,7 +64,7 @@ type classTree struct {
 	interchangeable bool
 }
 
-// seal computes digest and size from the kids.
+// seal computes digest and size from the children.
 func (q classTree) seal(c *class) *class {
 	children := make([]merkle.Children, 0, len(c.kids))
 	c.pus = 0
@@ -148,7 +148,7 @@ func (q classTree) group(x topotree.Transform, levels [][]*class) (classTree, bo
 	return out, true
 }
 
-// groupOf makes the group of every t-th of n kids from the first. Equal groups share a class.
+// groupOf makes the group of every t-th of n children from the first. Equal groups share a class.
 func (q classTree) groupOf(from []kid, x topotree.Transform, alike map[topotree.Color]*class) (kid, bool) {
 	g := &class{kind: topotree.KindGroup}
 	var positions []int

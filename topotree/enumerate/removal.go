@@ -45,7 +45,8 @@ type removalLevel struct {
 	limit int      // if alike: number of children that each class can lose
 }
 
-// run is a sequence of equal kids: the index of their class in the next level, and their number.
+// run is a sequence of equal children: the index of their class in the next level, and their
+// number.
 type run struct{ class, count int }
 
 func newRemoval(w *walk, q classTree) *removal {
@@ -122,7 +123,7 @@ func (r *removal) choose(d, i int) {
 	}
 }
 
-// rebuild makes class i of depth d from the current classes below it, without its last n kids.
+// rebuild makes class i of depth d from the current classes below it, without its last n children.
 func (r *removal) rebuild(d, i, n int) {
 	l, below := &r.levels[d], &r.levels[d+1]
 	bit := r.bit(d, i)

@@ -7,8 +7,8 @@ import (
 	"sandwich/topotree/internal/topotest"
 )
 
-// TestKeptWithoutBuilding: what a tree of the enumeration says without its nodes is what its nodes
-// say.
+// TestKeptWithoutBuilding checks that the properties that an enumerated tree reports without its
+// nodes equal those of its nodes.
 func TestKeptWithoutBuilding(t *testing.T) {
 	machines := topotest.SmallMachines(t)
 	machines["kunpeng"] = topotest.Synthetic(t, "pack:2 numa:2 core:12")

@@ -60,7 +60,7 @@ func TestPaperKunpeng(t *testing.T) {
 	}
 }
 
-// TestRanks looks at what a rank knows: nodes, caches, phases.
+// TestRanks checks the nodes, caches and phases of a rank.
 func TestRanks(t *testing.T) {
 	m := topotest.Synthetic(t, "pack:2 numa:2 l3:2(size=1MiB) core:4")
 	tree := topotest.Apply(t, m.Tree, "remove(1,4)")

@@ -83,7 +83,8 @@ func localityOf(m *topotree.Machine, pus topotree.CPUSet) topotree.MemoryNode {
 	return topotree.MemoryNode{ID: -1}
 }
 
-// TestNoCommonNodeOfEmulated holds that memory is bound to no node where several have the PUs.
+// TestNoCommonNodeOfEmulated checks that memory is not bound to a node if several nodes have the
+// same PUs.
 func TestNoCommonNodeOfEmulated(t *testing.T) {
 	for n, want := range map[int]int{1: 0, 2: -1, 8: -1} {
 		m, err := Read(mapRoot(fixture{}.cores(4, upTo(4)...).online("0-3").nodes(n, "0-3", 1)))

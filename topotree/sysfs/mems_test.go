@@ -11,7 +11,7 @@ import (
 	"sandwich/topotree"
 )
 
-// TestMemsOfTheCpuset holds which memory nodes may be used, and that a description keeps it.
+// TestMemsOfTheCpuset checks which memory nodes may be used, and that a description keeps them.
 func TestMemsOfTheCpuset(t *testing.T) {
 	base := map[string]string{
 		"sys/devices/system/cpu/online":  "0-3",
@@ -50,8 +50,8 @@ func TestMemsOfTheCpuset(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTheOnlyNode holds that a guest whose memory grew after its start has all of it: the
-// file of its one node counts what was there at first.
+// TestMemoryOfTheOnlyNode checks that a guest whose memory grew after its start has all of it: the
+// file of its only node counts the memory at the start.
 func TestMemoryOfTheOnlyNode(t *testing.T) {
 	const node, gib = "sys/devices/system/node/node", int64(1 << 30)
 	files := map[string]string{

@@ -129,8 +129,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestModuleTree holds the tree of modules against hwloc's description, and takes one core of each
-// module away.
+// TestModuleTree compares the tree of modules with hwloc's description, and removes one core of
+// each module.
 func TestModuleTree(t *testing.T) {
 	m, err := Read(mapRoot(opteron()))
 	if err != nil {

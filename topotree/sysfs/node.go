@@ -55,8 +55,8 @@ func (r *reader) separateNodes() {
 	places := r.m.Localities()
 	for _, p := range places {
 		if nodes := r.m.NodesOn(p.CPUs); len(nodes) > 1 {
-			r.note("NUMA nodes %s have the same CPUs %s: they count as one with the memory of all", numberList(nodes),
-				p.CPUs.Brief())
+			r.note("NUMA nodes %s have the same CPUs %s: they count as one with the memory of all",
+				topotree.NewCPUSet(nodes...), p.CPUs.Brief())
 		}
 	}
 	slices.SortStableFunc(places, func(a, b topotree.MemoryNode) int { return a.CPUs.Count() - b.CPUs.Count() })
@@ -176,24 +176,4 @@ func (r *reader) readDistances(ids []int) {
 		matrix = append(matrix, row)
 	}
 	r.m.Distances = &topotree.Distances{Nodes: ids, Matrix: matrix}
-}
-
-// numberList formats ascending numbers as "0-3,8".
-func numberList(numbers []int) string {
-	var b strings.Builder
-	for i := 0; i < len(numbers); {
-		j := i
-		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(numbers[i]))
-		if j > i {
-			b.WriteString("-" + strconv.Itoa(numbers[j]))
-		}
-		i = j + 1
-	}
-	return b.String()
 }

@@ -156,7 +156,7 @@ func TestFlatMachine(t *testing.T) {
 	}
 }
 
-// TestLiveWithoutTopology holds that a live machine without topology folders, or with fewer than
+// TestLiveWithoutTopology checks that a live machine without topology folders, or with fewer than
 // the kernel lets this process use, has a core for each CPU of the affinity mask.
 func TestLiveWithoutTopology(t *testing.T) {
 	for name, f := range map[string]fixture{

@@ -133,7 +133,7 @@ func (w *walk) cutsOf(full *topotree.Tree) []cut {
 	return out
 }
 
-// tree offers the configurations of one tree.
+// tree passes the configurations of one tree to the visitor.
 func (w *walk) tree(t *topotree.Tree) {
 	decode, cuts := t.CPUs(), w.cutsOf(t.Full())
 	kept := decode.Key()

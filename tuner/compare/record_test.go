@@ -14,7 +14,7 @@ import (
 	"sandwich/tuner/trials"
 )
 
-// TestRecord makes a small grid of this machine, reads it, continues it, and checks that another
+// TestRecord records a small grid of this machine, reads it, continues it, and checks that another
 // machine is rejected and that every choice of the default heuristic is in it.
 func TestRecord(t *testing.T) {
 	here, err := profiles.Live()

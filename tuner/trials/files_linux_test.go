@@ -7,24 +7,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"sandwich/internal/testwait"
 	"sandwich/profiles/retention"
 )
-
-// within fails the test if f does not return in time.
-func within(t *testing.T, what string, f func() error) error {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not return", what)
-		return nil
-	}
-}
 
 // TestSpecialFiles puts a pipe and a folder in the place of the files of tune: each is refused at
 // once and stays.
@@ -43,7 +29,7 @@ func TestSpecialFiles(t *testing.T) {
 			if err := create(path); err != nil {
 				t.Fatal(err)
 			}
-			err := within(t, what, func() error { return open(path) })
+			err := testwait.Returns(t, what, func() error { return open(path) })
 			if !errors.Is(err, retention.ErrNotRegular) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s, a %s: %v", what, kind, err)
 			}

@@ -88,7 +88,7 @@ func TestPlansByHost(t *testing.T) {
 	if out, code := p.run(t, serve...); code != 0 {
 		t.Fatalf("%d: %s", code, out)
 	}
-	// A time limit that no answer meets stands for a registry that is down.
+	// A time limit that no answer meets simulates a registry that does not respond.
 	gone := append(serve, "--plans-timeout", "1ns")
 	if out, code := p.run(t, gone...); code != 0 || !strings.Contains(out, "from the cache folder") {
 		t.Errorf("without the registry: %d: %s", code, out)

@@ -101,7 +101,8 @@ func (p *program) run(t *testing.T, args ...string) (string, int) {
 	return strings.TrimSpace(string(out)), cmd.ProcessState.ExitCode()
 }
 
-// TestPushAndPull: by tag and by digest, which is that of a layout, and a tag that moves.
+// TestPushAndPull checks pushes and pulls by tag and by digest, that the digest equals that of a
+// layout, and that a tag can be moved.
 func TestPushAndPull(t *testing.T) {
 	p, host := newProgram(t), startRegistry(t, "")
 	p.tune(t)
@@ -135,7 +136,8 @@ func TestPushAndPull(t *testing.T) {
 	}
 }
 
-// TestLogin: without the password nothing is taken, and the answer says what to do.
+// TestLogin checks that nothing is accepted without the password, and that the error says how to
+// log in.
 func TestLogin(t *testing.T) {
 	p, host := newProgram(t), startRegistry(t, "secret")
 	p.tune(t)

@@ -44,9 +44,9 @@ type LLVM struct {
 	args         []string
 }
 
-// FindLLVM looks for llvm-mc. The header is put before the instructions. Without llvm-mc, which
-// only developers have, the test is skipped: the golden bytes, which were compared when they were
-// written, stand in for it.
+// FindLLVM looks for llvm-mc. The header is put before the instructions. Without llvm-mc the test
+// is skipped; the golden bytes, which were compared with llvm-mc when they were written, are still
+// checked.
 func FindLLVM(t *testing.T, header string, args ...string) LLVM {
 	t.Helper()
 	for _, name := range []string{"llvm-mc", "llvm-mc-14"} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPool: constants are stored once, each aligned to its length, behind code that is padded to 64
-// bytes.
+// TestPool checks that constants are stored once, each aligned to its length, after code that is
+// padded to 64 bytes.
 func TestPool(t *testing.T) {
 	f := New("test")
 	f.Bytes = []byte{1, 2, 3}
@@ -32,7 +32,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestNoPool: code without constants is not padded.
+// TestNoPool checks that code without constants is not padded.
 func TestNoPool(t *testing.T) {
 	f := New("test")
 	f.Bytes = []byte{1, 2, 3}
@@ -57,7 +57,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestFirstFailure: what failed first is told, with its place, whatever comes after.
+// TestFirstFailure checks that the first failure is reported, with its place, regardless of later
+// ones.
 func TestFirstFailure(t *testing.T) {
 	f := New("test")
 	f.Bytes = []byte{1, 2}
@@ -68,8 +69,8 @@ func TestFirstFailure(t *testing.T) {
 	}
 }
 
-// TestFixups: jumps get the distance to their label, loads that to their constant behind the
-// padding, each from where its instruction ends; an unbound label is an error.
+// TestFixups checks that a jump gets the distance to its label, and a load that to its constant
+// after the padding, each from the end of its instruction, and that an unbound label is an error.
 func TestFixups(t *testing.T) {
 	f := New("test")
 	end := f.NewLabel()

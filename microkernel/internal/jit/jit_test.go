@@ -122,8 +122,8 @@ func TestUnderMDWE(t *testing.T) {
 	}
 }
 
-// TestSchedulerLives: a goroutine that does nothing but call generated code must not keep the
-// garbage collector out.
+// TestSchedulerLives checks that a goroutine that only calls generated code does not block the
+// garbage collector.
 func TestSchedulerLives(t *testing.T) {
 	var a arena
 	defer func() { _ = a.Close() }()

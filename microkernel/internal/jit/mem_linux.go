@@ -9,7 +9,7 @@ import (
 
 var pageSize = os.Getpagesize()
 
-// reserve takes address space without memory behind it.
+// reserve reserves address space without memory.
 func reserve(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {

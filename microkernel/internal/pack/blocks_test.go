@@ -44,8 +44,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// described are the quantized types, and what no type has: bits of parity and shared ones that
-// stand side by side in a file, and long blocks of them.
+// described returns the quantized types, and types for this test only: with parity bits and shared
+// bits next to each other in a file, and long blocks of them.
 func described(t *testing.T) (list []*qtype.Desc) {
 	for _, id := range qtype.All() {
 		if id.Quantized() {

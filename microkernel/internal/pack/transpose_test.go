@@ -10,9 +10,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// TestPlainFloats packs rows of random bits by generated code, where this host runs it, and by
-// their definition: all numbers of columns, lengths around the steps and buffers of the code, rows
-// that overlap no cache line's start, into what was there before, nothing behind the panel.
+// TestPlainFloats compares generated code, if this host runs it, with the definition of packing for
+// rows of random bits: all numbers of columns, lengths around the steps and buffers of the code,
+// rows that are not aligned to cache lines, and panels that held other data. Nothing is written
+// after the panel.
 func TestPlainFloats(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 9))
 	for _, id := range []qtype.Type{qtype.F32, qtype.F16, qtype.BF16} {
@@ -45,7 +46,8 @@ func TestPlainFloats(t *testing.T) {
 	}
 }
 
-// defineFloats is a panel element by element: lines of sixteen, pairs of bfloat16 side by side.
+// defineFloats returns a panel computed element by element: lines of sixteen elements, pairs of
+// bfloat16 next to each other.
 func defineFloats(d *qtype.Desc, src []byte, stride, columns, k int) []byte {
 	size, together := d.Bytes/d.Block, 1
 	if d.Float == qtype.Brain {

@@ -41,7 +41,8 @@ func TestFMA32IsExact(t *testing.T) {
 	}
 }
 
-// TestHalfRoundTrip: all halves survive, and rounding agrees with a search of the nearest half.
+// TestHalfRoundTrip checks that every float16 survives the conversion to float32 and back, and that
+// rounding agrees with a search for the nearest float16.
 func TestHalfRoundTrip(t *testing.T) {
 	for h := 0; h < 1<<16; h++ {
 		f := qtype.FloatFromHalf(uint16(h))
@@ -74,7 +75,7 @@ func TestHalfRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRoundBF16 pins the definition itself: nearest, ties to even, and what is special.
+// TestRoundBF16 checks the definition: to nearest, ties to even, and special values.
 func TestRoundBF16(t *testing.T) {
 	for in, want := range map[uint32]uint16{
 		0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80, 0x3F808001: 0x3F81, 0x3F818000: 0x3F82,

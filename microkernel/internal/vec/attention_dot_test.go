@@ -10,8 +10,8 @@ import (
 	"sandwich/microkernel/internal/ref"
 )
 
-// TestAttentionDotMeaning: by every dot product the oracle is attention, up to what rounding its
-// factors to bfloat16 or to eight bits costs, and not better than that.
+// TestAttentionDotMeaning checks that the oracle computes attention with every dot product, with
+// the error of rounding its factors to bfloat16 or to eight bits and not a smaller one.
 func TestAttentionDotMeaning(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	for dot, l := range map[AttentionDot]KVLayout{AttendDPBF16: {HeadDim: 72}, AttendTDPBF16: {HeadDim: 72},
@@ -31,7 +31,8 @@ func TestAttentionDotMeaning(t *testing.T) {
 	}
 }
 
-// TestAttentionDotNames: names are read back, and others are refused with those that there are.
+// TestAttentionDotNames checks that names are parsed, and that the error for another name lists the
+// valid ones.
 func TestAttentionDotNames(t *testing.T) {
 	for _, d := range AttentionDots() {
 		if got, err := ParseAttentionDot(d.String()); err != nil || got != d {
@@ -45,7 +46,8 @@ func TestAttentionDotNames(t *testing.T) {
 	}
 }
 
-// TestAttentionDotNeedsItsCPU: kernels that an instruction set lacks are refused and not replaced.
+// TestAttentionDotNeedsItsCPU checks that a dot product that the instruction set lacks is refused
+// and not replaced.
 func TestAttentionDotNeedsItsCPU(t *testing.T) {
 	for _, isa := range kernel.Host().ISAs() {
 		for _, d := range AttentionDots() {
@@ -72,7 +74,8 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 	}
 }
 
-// TestRoundedCacheAllocates: a token is stored without a word on the heap, whatever its head.
+// TestRoundedCacheAllocates checks that storing a token does not allocate, for every head
+// dimension.
 func TestRoundedCacheAllocates(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		if !v.has(kernel.OpStoreK16BF16) {
@@ -91,8 +94,8 @@ func TestRoundedCacheAllocates(t *testing.T) {
 	})
 }
 
-// TestRoundedCache: what a cache for dot products stores is bfloat16, and that exactly, wherever
-// half precision reaches.
+// TestRoundedCache checks that a cache for dot products stores exact bfloat16 values within the
+// range of half precision.
 func TestRoundedCache(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		dims := []int{1, 50, 64, 128, 145}[rng.IntN(5)]

@@ -10,9 +10,9 @@ import (
 	"sandwich/microkernel/internal/kerneltest"
 )
 
-// TestAttentionOfFewRows: every number of rows, with and without tiles, has the bits of the oracle,
-// also where products and sums are, or would be, below the normal numbers, which dot products take
-// for zeros while the softmax and the merge do not.
+// TestAttentionOfFewRows checks that every number of rows, with and without tiles, has the bits of
+// the oracle, also if products and sums are subnormal, which dot products treat as zeros while
+// softmax and merge do not.
 func TestAttentionOfFewRows(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, l := range []KVLayout{{64, KVF16, false}, {72, KVF16, false}, {33, KVF32, false}, {64, KVF32, false},

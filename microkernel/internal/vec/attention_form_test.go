@@ -53,8 +53,8 @@ func (c *attentionCase) String() string {
 		c.window, c.softcap, c.sinks, c.both)
 }
 
-// TestAttentionForms: windows, caps and sinks have the bits of the oracle, in chunks and in ranges
-// too, and what no token sees is not read.
+// TestAttentionForms checks that windows, caps and sinks have the bits of the oracle, in chunks and
+// in ranges, and that positions that no row attends to are not read.
 func TestAttentionForms(t *testing.T) {
 	eachForm(t, func(t *testing.T, v *Vec, a *Attention, c *attentionCase, rng *rand.Rand) {
 		scratch := kerneltest.Guarded(t, a.ScratchBytes())

@@ -13,9 +13,9 @@ import (
 	"sandwich/microkernel/internal/ref"
 )
 
-// TestAttentionOfIntegers: every number of rows has the bits of the oracle, with VPERMB and
-// without, on opened blocks and on cached ones, where scales have all sizes, are infinite, or are
-// none, and where whole values are zeros.
+// TestAttentionOfIntegers checks that every number of rows has the bits of the oracle, with VPERMB
+// and without, on unpacked and on cached blocks, for scales of all sizes, infinite and NaN, and for
+// values that are all zeros.
 func TestAttentionOfIntegers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	isa := kernel.Host().Best()
@@ -88,7 +88,8 @@ func checkIntegers(t *testing.T, a *Attention, c *attentionCase) {
 	wantSame(t, fmt.Sprintf("%v on %s: %d rows at %d", a.layout, a.cpu, c.group, c.pos), got, want)
 }
 
-// TestRefWeights: weights keep 255 steps up to the largest, and NaN counts as zero.
+// TestRefWeights checks that weights have 255 steps up to the largest one, and that NaN counts as
+// zero.
 func TestRefWeights(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"sandwich/microkernel/internal/kerneltest"
 )
 
-// TestAttentionRanges: a context cut into ranges of blocks gives the bits of the whole, wherever it
-// is cut and in whatever order the ranges are computed.
+// TestAttentionRanges checks that a context that is divided into ranges of blocks gives the bits of
+// the whole, for every division and order of computation.
 func TestAttentionRanges(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, dim := range []int{64, 20, 128, 96} {

@@ -130,8 +130,8 @@ func checkAttention(t *testing.T, rng *rand.Rand, a *Attention, group int) {
 	}
 }
 
-// TestScoresThatOverflow: a row whose scores leave float32 in any block gives NaN and nothing
-// finite, while the other rows keep their bits; in generated code as in the oracle.
+// TestScoresThatOverflow checks that a row whose scores overflow float32 in any block gives only
+// NaN, and that the other rows keep their bits, in generated code as in the oracle.
 func TestScoresThatOverflow(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
@@ -164,7 +164,8 @@ func TestScoresThatOverflow(t *testing.T) {
 	})
 }
 
-// TestAttentionChunks: a token's output has the same bits however a prompt is cut into chunks.
+// TestAttentionChunks checks that the output of a token has the same bits for every division of a
+// prompt into chunks.
 func TestAttentionChunks(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVQ8} {
@@ -198,8 +199,8 @@ func checkChunks(t *testing.T, rng *rand.Rand, a *Attention) {
 	}
 }
 
-// TestAttentionIsTheChain: the fused kernel has the bits of score GEMM, SoftmaxBlock, value GEMM,
-// mergeBlock and finishAttention on the same blocks, so that a runtime may use either.
+// TestAttentionIsTheChain checks that the fused kernel has the bits of score GEMM, SoftmaxBlock,
+// value GEMM, mergeBlock and finishAttention on the same blocks, so that a runtime may use either.
 func TestAttentionIsTheChain(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		l := KVLayout{HeadDim: 96, Elem: KVF16}
@@ -277,10 +278,10 @@ func TestAttentionMeaning(t *testing.T) {
 	}
 }
 
-// BenchmarkAttention: decode is one token of `group` query heads against a long context, over so
-// many KV heads that the cache does not fit the processor's; prefill is the last chunk of a prompt
-// of that length. The ceiling of decode is the bandwidth of memory (MB/s here counts K and V once),
-// that of prefill the FMA peak.
+// BenchmarkAttention measures decode and prefill. Decode is one token of `group` query heads with a
+// long context and so many KV heads that the cache exceeds the CPU's caches. Prefill is the last
+// chunk of a prompt of that length. The ceiling of decode is the memory bandwidth (MB/s here counts
+// K and V once), that of prefill the FMA peak.
 func BenchmarkAttention(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, c := range []struct {

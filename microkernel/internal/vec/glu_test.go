@@ -9,7 +9,7 @@ import (
 
 var units = []GLU{SwiGLU, GeGLU, ClampedSwiGLU, SigmoidGLU}
 
-// TestGLU: every unit, and the soft cap, has the bits of its oracle.
+// TestGLU checks that every gated unit and the soft cap have the bits of their oracles.
 func TestGLU(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range vecLengths {
@@ -45,7 +45,8 @@ func TestGLU(t *testing.T) {
 	})
 }
 
-// TestGELU: a product without a gate has the bits of GeGLU with ones, in rows and in pieces.
+// TestGELU checks that a product without a gate has the bits of GeGLU with ones, in whole rows and
+// in parts.
 func TestGELU(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range vecLengths {

@@ -120,8 +120,8 @@ func (d *delta) part(from, to int) *Delta {
 	return &p
 }
 
-// TestDeltaRule: the kernels give the bits of the definition, at once and row by row; and those are
-// the rule in float64, up to rounding.
+// TestDeltaRule checks that the kernels give the bits of the definition, at once and row by row,
+// and that the definition equals the delta rule in float64 up to rounding.
 func TestDeltaRule(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, dim := range []int{1, 3, 4, 5, 31, 64, 128} {

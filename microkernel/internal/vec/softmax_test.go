@@ -198,7 +198,7 @@ func TestKVLayout(t *testing.T) {
 	}
 }
 
-// TestNewRefuses: an instruction set the host lacks is an error that names it.
+// TestNewRefuses checks that the error for an instruction set that the host lacks names it.
 func TestNewRefuses(t *testing.T) {
 	for _, isa := range []kernel.ISA{kernel.AVX2, kernel.AVX512, kernel.NEON, kernel.ISA(200)} {
 		if kernel.Host().Supports(isa) {

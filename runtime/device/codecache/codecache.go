@@ -1,9 +1,9 @@
-// Package codecache keeps kernels that a device driver has compiled in a folder, so that a later
+// Package codecache stores kernels that a device driver has compiled in a folder, so that a later
 // process does not compile them again.
 //
 // A file has the code of one kernel for one driver, with a checksum. Files that are damaged, too
-// large, not regular, or that others may write are ignored. A driver that crashes on stored code
-// does not meet it again: [Store.Take] removes the file until the caller puts it back.
+// large, not regular, or that other users may write are ignored. Code on which a driver crashes is
+// used only once: [Store.Take] removes the file until the caller puts it back.
 package codecache
 
 import (
@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/internal/owner"
 	"sandwich/profiles/retention"
 )
 
@@ -38,8 +39,8 @@ const (
 // Key identifies a kernel and the driver that compiled it.
 type Key [sha256.Size]byte
 
-// KeyOf returns the key of a list of properties, which must include the driver's version and all
-// that determines the code.
+// KeyOf returns the key of a list of properties, which must include the driver's version and
+// everything that determines the code.
 func KeyOf(parts ...[]byte) (k Key) {
 	h := sha256.New()
 	for _, p := range parts {
@@ -50,8 +51,9 @@ func KeyOf(parts ...[]byte) (k Key) {
 	return k
 }
 
-// Store is a folder of compiled kernels. A nil Store has none and keeps none. Its methods may be
-// called concurrently, also by several processes. Faults of the file system cost a compilation.
+// Store is a folder of compiled kernels. A nil Store is empty and stores nothing. Its methods may
+// be called concurrently, also by several processes. Errors of the file system only cause a
+// compilation.
 type Store struct {
 	dir  string
 	most int64
@@ -71,7 +73,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("the folder of compiled kernels cannot be used: %w", err)
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is not a folder", dir)
-	case !own(info) || info.Mode().Perm()&0o022 != 0:
+	case !owner.IsUser(info) || info.Mode().Perm()&0o022 != 0:
 		return nil, fmt.Errorf("other users may write to the folder of compiled kernels %s; remove their permission "+
 			"with chmod go-w", dir)
 	}
@@ -101,7 +103,7 @@ func (s *Store) Take(k Key) []byte {
 	if err != nil {
 		return nil
 	}
-	ours := info.Mode().IsRegular() && own(info) && info.Mode().Perm()&0o077 == 0
+	ours := info.Mode().IsRegular() && owner.IsUser(info) && info.Mode().Perm()&0o077 == 0
 	var data []byte
 	if ours {
 		data, err = retention.ReadRegular(path, MostCode+int64(len(header(k, nil))))
@@ -116,7 +118,7 @@ func (s *Store) Take(k Key) []byte {
 	return data[n:]
 }
 
-// header returns what precedes the code of a kernel in its file.
+// header returns the bytes that precede the code of a kernel in its file.
 func header(k Key, code []byte) []byte {
 	sum := sha256.Sum256(append(k[:], code...))
 	return append([]byte(magic), sum[:]...)

@@ -25,6 +25,9 @@ var stub struct {
 	err    error
 }
 
+// errCompiler reports that this host has no C compiler that builds shared libraries.
+var errCompiler = errors.New("no working C compiler (install gcc and libc6-dev)")
+
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if stub.folder != "" {
@@ -34,15 +37,16 @@ func TestMain(m *testing.M) {
 }
 
 func compileStub() (string, error) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		return "", err
-	}
 	folder, err := os.MkdirTemp("", "sandwich-cuda")
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command(cc, "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o",
+	trial := exec.Command("cc", "-shared", "-fPIC", "-x", "c", "-", "-o", filepath.Join(folder, "trial.so"), "-lm")
+	trial.Stdin = strings.NewReader("#include <math.h>\n#include <stdlib.h>\n")
+	if out, err := trial.CombinedOutput(); err != nil {
+		return folder, fmt.Errorf("%w: %w: %s", errCompiler, err, out)
+	}
+	out, err := exec.Command("cc", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o",
 		filepath.Join(folder, "libcuda.so.1"), "testdata/stub.c", "-lm").CombinedOutput()
 	if err != nil {
 		return folder, fmt.Errorf("%w: %s", err, out)
@@ -54,8 +58,11 @@ func compileStub() (string, error) {
 func useStub(t *testing.T, fault string) {
 	t.Helper()
 	stub.once.Do(func() { stub.folder, stub.err = compileStub() })
-	if stub.err != nil {
-		t.Skipf("the stub of the CUDA driver cannot be compiled (install gcc): %v", stub.err)
+	switch {
+	case errors.Is(stub.err, errCompiler):
+		t.Skip(stub.err)
+	case stub.err != nil:
+		t.Fatal(stub.err)
 	}
 	if _, err := hostcall.Interpreter(); err != nil {
 		t.Skipf("device drivers need a C library that is linked dynamically: %v", err)

@@ -2,10 +2,12 @@ package hostcall
 
 import (
 	"bufio"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -69,6 +71,35 @@ func running(pid int) bool {
 	}
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(state, "Z")
+}
+
+// TestInterpreter compares the loader with the one that the kernel mapped for a program of this
+// host. Without this test, a loader that is not found would only skip the tests that need it.
+func TestInterpreter(t *testing.T) {
+	const cat = "/bin/cat"
+	f, err := elf.Open(cat)
+	if err != nil {
+		t.Skipf("needs Linux with %s: %v", cat, err)
+	}
+	f.Close()
+	if uint16(f.Machine) != machines[runtime.GOARCH].code {
+		t.Skipf("%s is a program of %s; run on %s", cat, f.Machine, runtime.GOARCH)
+	}
+	maps, err := exec.Command(cat, "/proc/self/maps").Output()
+	if err != nil {
+		t.Skipf("needs Linux with /proc mounted: %v", err)
+	}
+	if !strings.Contains(string(maps), "/ld-") {
+		t.Skipf("needs a %s that is linked dynamically", cat)
+	}
+	path, err := Interpreter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil || !strings.Contains(string(maps), target) {
+		t.Errorf("the loader is %s (%s), %v; %s has\n%s", path, target, err, cat, maps)
+	}
 }
 
 // TestMusl runs the executable with musl's loader.

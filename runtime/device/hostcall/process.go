@@ -36,7 +36,7 @@ type Process struct {
 	shared unsafe.Pointer
 	table  [tableEntries]uint64
 	output tail
-	// strncpy is looked up once: a look-up after dlerror would overwrite its text.
+	// strncpy is looked up only once, because a look-up after dlerror would overwrite its text.
 	strncpy uint64
 
 	lostOnce sync.Once

@@ -16,7 +16,7 @@ import (
 	"sandwich/runtime/device/internal/queue"
 )
 
-// Mode says whether a device computes or waits.
+// Mode selects whether a device computes or waits.
 type Mode uint8
 
 // The modes.

@@ -36,7 +36,7 @@ func (b *buffer) Host() []byte {
 // hostAllocation is the handle type of imported memory.
 const hostAllocation = 0x80
 
-// source says where the memory of a buffer comes from.
+// source states where the memory of a buffer comes from.
 type source uint8
 
 const (

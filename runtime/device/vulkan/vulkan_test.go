@@ -236,9 +236,9 @@ func descriptors(t *testing.T) int {
 	return len(fds)
 }
 
-// TestCodes checks that compiled kernels are stored, that a device which finds them, or finds code
-// that is not its own, gives the same results, and that a driver that crashes on code does not meet
-// it again.
+// TestCodes checks that compiled kernels are stored, that a device that finds them, or finds code
+// that is not its own, gives the same results, and that code on which a driver crashes is not used
+// again.
 func TestCodes(t *testing.T) {
 	open(t, remote.Options{}) // skips
 	dir := t.TempDir()

@@ -15,13 +15,14 @@ func library(t *testing.T) string {
 	if _, err := hostcall.Interpreter(); err != nil {
 		t.Skipf("device drivers need a C library that is linked dynamically: %v", err)
 	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: the library of the test cannot be built")
-	}
 	file := filepath.Join(t.TempDir(), "libnvml.so")
-	if out, err := exec.Command(cc, "-shared", "-fPIC", "-o", file, "testdata/nvml.c").CombinedOutput(); err != nil {
-		t.Skipf("the C compiler cannot build a shared library: %v: %.300s", err, out)
+	trial := exec.Command("cc", "-shared", "-fPIC", "-x", "c", "-", "-o", file)
+	trial.Stdin = strings.NewReader("#include <stdlib.h>\n")
+	if out, err := trial.CombinedOutput(); err != nil {
+		t.Skipf("no working C compiler (install gcc and libc6-dev): %v: %.300s", err, out)
+	}
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", file, "testdata/nvml.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	return file
 }

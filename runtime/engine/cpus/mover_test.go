@@ -193,8 +193,8 @@ func TestCrowdedWorkersMove(t *testing.T) {
 	}
 }
 
-// TestMoveIsReported holds that a move is said once, changes the reservation, and is not made where
-// the system refuses it.
+// TestMoveIsReported checks that a move is reported once, changes the reservation, and is not made
+// if the system refuses it.
 func TestMoveIsReported(t *testing.T) {
 	w := newWorld(t, "core:4", []int{1})
 	w.other[1] = 1
@@ -217,8 +217,8 @@ func TestMoveIsReported(t *testing.T) {
 	}
 }
 
-// TestThrottledWorkersStay holds that waiting alone moves no worker: under a CPU quota a thread
-// waits while its PU idles. Nor is one moved where the kernel tells nothing.
+// TestThrottledWorkersStay checks that waiting alone moves no worker: under a CPU quota a thread
+// waits while its PU is idle. No worker is moved either if the kernel reports no waiting times.
 func TestThrottledWorkersStay(t *testing.T) {
 	w := newWorld(t, "core:2", []int{0})
 	for range 20 {

@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// TestDrawOfSet: a draw from a set of tokens is the draw from a row in which all others are -Inf,
-// whatever way it is made; the set of all tokens changes nothing.
+// TestDrawOfSet checks that sampling from a set of tokens equals sampling from logits in which all
+// other tokens are -Inf, by each method, and that the set of all tokens changes nothing.
 func TestDrawOfSet(t *testing.T) {
 	skipUnderRace(t)
 	rng := rand.New(rand.NewPCG(5, 1))

@@ -19,8 +19,8 @@ func testBuffer(t testing.TB, vocab int) *Buffer {
 	return NewBuffer(vec, vocab)
 }
 
-// TestPenalties: each penalty moves the logits by its definition, of the tokens it is about, and of
-// no others.
+// TestPenalties checks that each penalty changes the logits by its definition, and only those of
+// the tokens that it applies to.
 func TestPenalties(t *testing.T) {
 	logits := []float32{2, -2, 1, 0.5, 3, -1, 0, 4}
 	d := testBuffer(t, len(logits))
@@ -53,8 +53,8 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltyTurnsLoops: with a penalty, greedy drawing leaves a token it would else repeat for
-// ever.
+// TestPenaltyTurnsLoops checks that greedy sampling with a penalty leaves a token that it would
+// otherwise repeat forever.
 func TestPenaltyTurnsLoops(t *testing.T) {
 	logits := []float32{1, 1.5, 1.4, 0}
 	d := testBuffer(t, len(logits))
@@ -94,7 +94,7 @@ func TestRankAgainstSort(t *testing.T) {
 			if k > 0 {
 				all = want[:min(k, len(want))]
 			}
-			// What is left out is less than exp(-20) as likely as the best.
+			// Tokens that are left out are less than exp(-20) times as likely as the best one.
 			if len(got) < len(all) && all[len(got)].logit >= all[0].logit-20 || len(got) > len(all) {
 				t.Fatalf("vocabulary %d, spread %g, k %d: %d candidates of %d", vocab, spread, k, len(got), len(all))
 			}
@@ -129,8 +129,8 @@ func reference64(logits []float32) (out []candidate) {
 	return out
 }
 
-// TestLimits: top-p keeps the least set that reaches p, min-p those at least p times as likely as
-// the best.
+// TestLimits checks that top-p keeps the smallest set with probability p, and min-p the tokens at
+// least p times as likely as the best one.
 func TestLimits(t *testing.T) {
 	logOf := func(p ...float64) (out []float32) {
 		for _, x := range p {
@@ -191,8 +191,8 @@ func TestDrawFollowsProbabilities(t *testing.T) {
 	}
 }
 
-// TestDrawOfNothing: rows without a finite logit give token 0 rather than a panic, negative
-// temperatures are greedy.
+// TestDrawOfNothing checks that logits without a finite value give token 0 and no panic, and that
+// negative temperatures are greedy.
 func TestDrawOfNothing(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, logits := range [][]float32{{nan, nan, nan}, {inf, inf, inf}} {

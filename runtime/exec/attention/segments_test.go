@@ -75,8 +75,9 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestRotation: the chunks of a rotation cover every row and head once and divide no block within
-// a panel of keys, and every worker has two of them if there are enough heads and panels.
+// TestRotation checks that the chunks of a rotation cover every row and head once, divide no block
+// within a panel of keys, and that every worker has two of them if there are enough heads and
+// panels.
 func TestRotation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -55,7 +55,7 @@ type rateView struct {
 	spread  []float64 // by meter: the largest spread of a worker
 }
 
-// workerView is what a worker keeps for itself.
+// workerView is the state of one worker, which no other worker uses.
 type workerView struct {
 	view        *rateView
 	assignments []assignment    // by op

@@ -66,7 +66,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRouteOfNoNumbers: a row of NaN still goes to experts that exist, each once.
+// TestRouteOfNoNumbers checks that a row of NaN is routed to existing, distinct experts.
 func TestRouteOfNoNumbers(t *testing.T) {
 	e := model.Experts{Count: 5, Used: 3}
 	memory := make([]byte, Bytes(e, 1))
@@ -82,8 +82,8 @@ func TestRouteOfNoNumbers(t *testing.T) {
 	}
 }
 
-// TestCloseGroups: of each group the best two count, equal groups go by their order, and the scores
-// of those that are open stay.
+// TestCloseGroups checks that the best two scores of each group decide, that equal groups are taken
+// in order, and that scores in chosen groups do not change.
 func TestCloseGroups(t *testing.T) {
 	closed := float32(math.Inf(-1))
 	for _, c := range []struct {

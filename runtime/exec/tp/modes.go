@@ -26,7 +26,7 @@ var modeNames = [...]string{"serial", "scatter", "parallel", "gather"}
 
 func (m Mode) String() string { return modeNames[m] }
 
-// PerRank reports whether each rank runs the op by itself.
+// PerRank reports whether each rank runs the op separately.
 func (m Mode) PerRank() bool { return m == Scatter || m == Parallel }
 
 // Sync says how the ranks wait for each other inside a parallel subgraph.

@@ -104,12 +104,13 @@ func (h *header) checkSums(data [][]byte, sums []uint32) error {
 
 // vectorReader is a File that reads into several pieces of memory with one call.
 type vectorReader interface {
-	// readVector fills pieces of whole pages from an offset that is a multiple of a page. It returns
-	// false if the file or its file system cannot do that; the pieces then hold anything.
+	// readVector fills pieces of whole pages from an offset that is a multiple of a page. It
+	// returns false if the file or its file system cannot do that; the pieces then hold anything.
 	readVector(pieces [][]byte, at int64) bool
 }
 
-// readPages fills pieces of n bytes in all without a copy. It returns false if that is not possible.
+// readPages fills pieces of n bytes in all without a copy. It returns false if that is not
+// possible.
 func readPages(f File, pieces [][]byte, at int64, n int) bool {
 	v, ok := f.(vectorReader)
 	if !ok || n%pageBytes != 0 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+
+	"sandwich/internal/owner"
 )
 
 // ErrMissing reports an object that does not exist, or no longer.
@@ -80,7 +82,7 @@ func (h *header) read(f File, n Name, page []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case !info.Mode().IsRegular() || !ownFile(info):
+	case !info.Mode().IsRegular() || !owner.IsUser(info):
 		return errors.New("a file is not a regular file of this user")
 	}
 	if err := readFull(f, page, 0); err != nil {

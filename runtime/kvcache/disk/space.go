@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// slackShare is the share of the limit, one part in so many, that is freed in addition when objects
-// are evicted, and that a process writes at most before it looks at the folder again.
+// slackShare is the share of the limit, one part in slackShare, that is freed in addition when
+// objects are evicted, and that a process writes at most before it scans the folder again.
 const slackShare = 64
 
-// space tracks the bytes of a folder between two looks at it.
+// space tracks the bytes of a folder between two scans of it.
 type space struct {
 	mu      sync.Mutex
 	known   bool
@@ -40,7 +40,7 @@ func (s *space) add(size int64) {
 	s.written += size
 }
 
-// forget makes the next write look at the folder.
+// forget makes the next write scan the folder.
 func (s *space) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

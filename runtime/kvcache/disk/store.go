@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"sandwich/internal/owner"
 )
 
 // Options configures Open. Zero fields take the defaults stated after their descriptions.
@@ -40,7 +42,7 @@ type Store struct {
 	space   space
 	pace    pace
 	buffers sync.Pool
-	// writable is false after a fault that later writes would meet again.
+	// writable is false after an error that later writes would cause again.
 	writable atomic.Bool
 	counts   counts
 }
@@ -119,7 +121,7 @@ func checkOwner(dir string) error {
 		return fmt.Errorf("the cache folder %s cannot be used: %w", dir, err)
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder; name a folder for the cache", dir)
-	case !ownFile(info):
+	case !owner.IsUser(info):
 		return fmt.Errorf("the cache folder %s belongs to another user; name a folder of this user", dir)
 	case info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("other users may write to the cache folder %s; remove their permission with chmod go-w", dir)
@@ -137,7 +139,7 @@ func warnOnce(to func(string)) func(kind, text string) {
 	}
 }
 
-// disable stops writes after an error that later ones would meet again.
+// disable stops writes after an error that later ones would cause again.
 func (s *Store) disable(err error) {
 	s.writable.Store(false)
 	s.warn("read-only", fmt.Sprintf("the cache folder %s cannot be written, so nothing more is stored: %v", s.dir, err))

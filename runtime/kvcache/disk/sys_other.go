@@ -14,9 +14,6 @@ func lock(*os.File) error { return nil }
 // tryLock takes no lock and returns true.
 func tryLock(*os.File) bool { return true }
 
-// ownFile returns true: such a system has no owners of this kind.
-func ownFile(fs.FileInfo) bool { return true }
-
 const noFollow = 0
 
 // full reports whether an error means that a file system has no room, which is unknown here.

@@ -19,12 +19,6 @@ func tryLock(f *os.File) bool {
 	return err == nil || !errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// ownFile reports whether a file belongs to the user of this process.
-func ownFile(info fs.FileInfo) bool {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || int(s.Uid) == os.Geteuid()
-}
-
 // noFollow makes an open fail on a symbolic link.
 const noFollow = syscall.O_NOFOLLOW
 

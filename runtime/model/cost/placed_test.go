@@ -41,10 +41,11 @@ func m4(t *testing.T, typ gguf.Type) *Placer {
 	return &Placer{Model: m, Plan: p, Machine: roofline.NewMachine(host), Compute: "f16"}
 }
 
-// TestSwitchesOfSMEPilot: with 1.85 TFLOP/s of cores, 2.92 of SME units and 247 GB/s, computed by
-// hand: rows of 16 bits have 1 FLOP/B, so that ridges lie at 7.49 and 11.8 rows; of 8.5 bits 1.88;
-// of 4.5 bits 3.56. With 8 and 4 rows the cores keep the op, since the units read 224 GB/s: 8 /
-// 1.85 and 7.53 / 1.85 ps are less than 1000 / 224.
+// TestSwitchesOfSMEPilot compares the rows at which ops move from the cores to SME units, and to
+// both, with values computed by hand for 1.85 TFLOP/s of cores, 2.92 of SME units and 247 GB/s.
+// Weights of 16 bits have 1 FLOP/B per row, so that the ridges are at 7.49 and 11.8 rows; weights
+// of 8.5 bits have 1.88, of 4.5 bits 3.56. With 8 and 4 rows the cores keep the op, since the units
+// read 224 GB/s: 8 / 1.85 and 7.53 / 1.85 ps are less than 1000 / 224.
 func TestSwitchesOfSMEPilot(t *testing.T) {
 	for _, c := range []struct {
 		typ  gguf.Type
@@ -71,8 +72,8 @@ func TestSwitchesOfSMEPilot(t *testing.T) {
 	}
 }
 
-// TestOpsAddUpToTheForward: op by op there is as much to do as in the whole, of prompts and of
-// sequences that generate, with experts and windows too.
+// TestOpsAddUpToTheForward checks that the work of the ops adds up to that of the forward, for
+// prompts and for generating sequences, with experts and windows.
 func TestOpsAddUpToTheForward(t *testing.T) {
 	for _, family := range []string{"llama", "qwen3moe", "windowed", "qwen35"} {
 		c := synth.Small(family)
@@ -110,7 +111,8 @@ func TestOpsAddUpToTheForward(t *testing.T) {
 	}
 }
 
-// TestRowsOfRows: activations are counted in bytes of their rows, whose buffers decide the cache.
+// TestRowsOfRows checks that activations count in bytes of their rows, and that their buffers
+// decide the cache.
 func TestRowsOfRows(t *testing.T) {
 	c := synth.Small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
@@ -145,8 +147,8 @@ func TestRowsOfRows(t *testing.T) {
 	}
 }
 
-// TestVectorsHaveNoMatrixUnit: where the peak of bytes is that of a unit that each core has, a plan
-// whose kernels are vectors' is placed by the vectors.
+// TestVectorsHaveNoMatrixUnit checks that a plan with vector kernels is placed by the rates of
+// vectors, also if each core has a matrix unit that determines the int8 peak.
 func TestVectorsHaveNoMatrixUnit(t *testing.T) {
 	host := &profiles.Profile{}
 	for typ, v := range map[string]float64{"f32": 270e9, "int8": 5080e9} {

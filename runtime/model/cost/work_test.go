@@ -94,7 +94,8 @@ func TestWork(t *testing.T) {
 		4*router+164*kvToken)
 }
 
-// TestWorkOfWindows: a layer with a window multiplies and reads no more than it sees.
+// TestWorkOfWindows checks that a layer with a window multiplies and reads only the positions in
+// it.
 func TestWorkOfWindows(t *testing.T) {
 	c := synth.Small("windowed")
 	c.Layers = 4

@@ -15,8 +15,8 @@ import (
 	"sandwich/runtime/model/tensors"
 )
 
-// TestFusedByConverters: q, k and v in one tensor, and gate and up of the experts, are read in any
-// family like separate tensors, with their biases.
+// TestFusedByConverters checks that every family reads q, k and v in one tensor, and gate and up of
+// the experts in one, like separate tensors, with their biases.
 func TestFusedByConverters(t *testing.T) {
 	for _, family := range []string{"qwen2", "qwen3next", "qwen35", "qwen2moe", "gpt-oss", "lfm2"} {
 		c := synth.Small(family)

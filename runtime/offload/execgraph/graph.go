@@ -14,8 +14,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Names of what is not a kernel: the target of the workers, and the ends of edges that leave the
-// forward.
+// Names that are not those of kernels: the target of the workers, and the ends of edges that leave
+// the forward.
 const (
 	Cores    = "cores"
 	sampling = "sampling"
@@ -65,8 +65,8 @@ type Edge struct {
 	Count   int     `json:"count"` // number of such edges in a forward
 	Moves   bool    `json:"moves"` // between the memory of two targets
 	Seconds float64 `json:"seconds,omitempty"`
-	// Overlapped says that the data moves before a later forward reads it and not in this one, so
-	// that its time does not count.
+	// Overlapped reports whether the data moves before a later forward reads it and not in this
+	// one, so that its time does not count.
 	Overlapped bool `json:"overlapped,omitempty"`
 }
 

@@ -39,14 +39,14 @@ func (b *Balance) Rows(pos, n int, cores time.Duration) (rows int) {
 	return rows
 }
 
-// LearnDevice takes the time of rows on the device into the speed.
+// LearnDevice updates the speed of the device by the time of rows.
 func (b *Balance) LearnDevice(rows int, took time.Duration) {
 	b.device = blend(b.device, float64(took)/float64(rows))
 }
 
-// LearnCores takes the time of a part of the cores, with other forwards in between, and its
-// predicted time into the speed. Without a part both are 0, and slow cores are assumed to become
-// faster again.
+// LearnCores updates the speed of the cores by the time of their part, with other forwards in
+// between, and its predicted time. Both are 0 if the cores had no part; slow cores are then assumed
+// to become faster again.
 func (b *Balance) LearnCores(took, predicted time.Duration) {
 	if predicted <= 0 {
 		if b.factor > unknownFactor {

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// systemMetrics returns what Linux tells of the process. What cannot be read is left out.
+// systemMetrics returns the metrics of the process that Linux reports. Metrics that cannot be read
+// are left out.
 func systemMetrics() (out []Metric) {
 	add := func(name, help string, v float64) { out = append(out, Metric{Name: name, Help: help, Value: v}) }
 	var used syscall.Rusage

@@ -72,7 +72,7 @@ func (r *paramReader) fail(name, want string) {
 	}
 }
 
-// positive returns a value as a positive number.
+// positive returns a value as a number, and whether it is a positive one.
 func positive(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int:

@@ -70,8 +70,8 @@ func TestRollingRestart(t *testing.T) {
 		r.terminate()
 		for _, tr := range running {
 			tr.await(i, "DOWN")
-			// What HAProxy sent before it noticed has arrived once it is answered. The other proxies may
-			// send such a request again.
+			// Requests that HAProxy sent before it noticed have arrived when it gets an answer. The
+			// other proxies may send such a request again.
 			if tr.name == "no retries" {
 				tr.awaitIdle(i)
 			}

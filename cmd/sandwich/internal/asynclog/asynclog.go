@@ -87,8 +87,8 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-// OnDrop sets a function that is told how many records were dropped since its last call. It is
-// called when all others are written, and may write to w.
+// OnDrop sets a function that receives the number of records that were dropped since its last call.
+// It is called after all other records are written, and may write to w.
 func (w *Writer) OnDrop(report func(dropped int64)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -61,7 +61,7 @@ func ping(c *tls.Conn) error {
 }
 
 // TestReloadUnderLoad replaces the certificate while clients connect: no handshake fails, an open
-// connection goes on, and a connection after a reload gets the new certificate.
+// connection stays open, and a connection after a reload gets the new certificate.
 func TestReloadUnderLoad(t *testing.T) {
 	f, expires := newFiles(t), time.Now().Add(time.Hour)
 	f.write(t, 1, expires)

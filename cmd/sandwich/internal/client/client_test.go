@@ -13,8 +13,9 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// TestOfferToAServer: any server with OpenAI's API is offered the same, and is told the class
-// by a header; a full queue is an outcome, another error ends the run.
+// TestOfferToAServer checks that every server with OpenAI's API receives the same requests, with
+// their class in a header, that a full queue is a recorded outcome, and that any other error ends
+// the run.
 func TestOfferToAServer(t *testing.T) {
 	classes := make(chan string, 100)
 	full := true

@@ -12,8 +12,8 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// TestAskAgainOnAKeptConnection: a server that gives up a connection which it had kept, as the next
-// request comes, is asked once more, on another one.
+// TestAskAgainOnAKeptConnection checks that a request is sent once more, on another connection, if
+// the server closes an idle connection at the moment of the request.
 func TestAskAgainOnAKeptConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// What people type who come from other programs, abbreviations and slips of a letter lead to the
-// flag; nothing near leads nowhere.
+// TestRemedy checks that flags of other programs, abbreviations and misspellings lead to the flag
+// that was probably meant, and that dissimilar names lead to none.
 func TestRemedy(t *testing.T) {
 	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	fs.String("listen", "127.0.0.1:8080", "")

@@ -175,7 +175,7 @@ func (o *opener) listen(flag string, a address, secure bool) (list []opened, err
 	return list, nil
 }
 
-// raw opens the listeners of an address without TLS. flag names the flag in errors.
+// raw opens the listeners of an address without TLS. Errors name the flag.
 func (o *opener) raw(flag string, a address) ([]net.Listener, error) {
 	switch a.kind {
 	case passed:
@@ -202,7 +202,7 @@ func (o *opener) raw(flag string, a address) ([]net.Listener, error) {
 	return []net.Listener{ln}, nil
 }
 
-// profile opens the listener of profiles, which other machines must not reach.
+// profile opens the listener of --pprof. It refuses addresses that other machines can reach.
 func (o *opener) profile(text string) (net.Listener, error) {
 	if text == "" {
 		return nil, nil

@@ -40,8 +40,8 @@ func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	return &socket{Listener: ln, path: path, made: made}, nil
 }
 
-// lockFolder locks a folder, so that of two processes that replace a socket one waits for the
-// other, up to lockTime.
+// lockFolder locks a folder, so that processes replace sockets in it one after the other. It waits
+// up to lockTime.
 func lockFolder(folder string) (unlock func(), err error) {
 	f, err := os.Open(folder)
 	if err != nil {

@@ -22,8 +22,8 @@ func planManifest(t testing.TB) blob {
 	return m
 }
 
-// FuzzLayout: whatever an index and a manifest say, what is pulled is what their digests say, and
-// an index that was read is one that a tag can be added to.
+// FuzzLayout checks that pulled content has the digests of the index and the manifest, and that a
+// tag can be added to every index that was accepted.
 func FuzzLayout(f *testing.F) {
 	dir := filepath.Join(f.TempDir(), "plans")
 	push(f, "oci:"+dir, "a packed plan")
@@ -64,7 +64,7 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// FuzzParsePlace: a place that was read has a name, and a tag or a digest.
+// FuzzParsePlace checks that every accepted place has a name, and a tag or a digest.
 func FuzzParsePlace(f *testing.F) {
 	for _, text := range []string{"oci:a:b", "./a@sha256:0", "host:1/a/b:c", "/a:b/c", "@", "oci:@", ":"} {
 		f.Add(text)

@@ -60,7 +60,8 @@ func TestParsePlace(t *testing.T) {
 	}
 }
 
-// TestLayoutKeepsWhatOthersWrote: tags move, and what is not understood stays.
+// TestLayoutKeepsWhatOthersWrote checks that a push moves its tag and keeps all other entries of
+// the index, also those of unknown types.
 func TestLayoutKeepsWhatOthersWrote(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plans")
 	first := push(t, "oci:"+dir+":a", "one")
@@ -129,7 +130,8 @@ func TestLayoutIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestDamagedLayouts: every file of a layout cut at every byte, and some that are worse.
+// TestDamagedLayouts checks the errors for layouts in which one file is cut at any byte or damaged
+// in another way.
 func TestDamagedLayouts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plans")
 	pinned := push(t, "oci:"+dir, "a packed plan")

@@ -88,8 +88,8 @@ func (f *fakeRegistry) send(w http.ResponseWriter, r *http.Request, data []byte,
 	}
 }
 
-// TestRegistry: what was pushed comes back, by tag and by digest, and the digest is that of a
-// layout.
+// TestRegistry checks that a pushed plan can be pulled by tag and by digest, and that its digest
+// equals that in a layout.
 func TestRegistry(t *testing.T) {
 	_, host := newRegistry(t)
 	at := host + "/plans:1"
@@ -127,8 +127,8 @@ func manifestOf(t *testing.T, change func(m *v1.Manifest)) []byte {
 	return data
 }
 
-// TestRegistryAnswersWrongly: each is one sentence that names the registry or what came, in bounded
-// time and memory.
+// TestRegistryAnswersWrongly checks that each invalid answer of a registry gives an error of one
+// sentence that names the registry or the answer, in bounded time and memory.
 func TestRegistryAnswersWrongly(t *testing.T) {
 	status := func(code int, body string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, _ *http.Request) bool {
@@ -226,8 +226,8 @@ func TestSlowRegistry(t *testing.T) {
 	}
 }
 
-// TestNoOtherHost: redirects, addresses of uploads and token endpoints at another host are not
-// followed, unless it was named.
+// TestNoOtherHost checks that redirects, upload addresses and token endpoints at another host are
+// followed only if the user named that host.
 func TestNoOtherHost(t *testing.T) {
 	var asked []string
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -269,8 +269,8 @@ func TestNoOtherHost(t *testing.T) {
 	}
 }
 
-// TestNamedHost: a blob that lies at a host that was named is taken from there, without the
-// password of the registry.
+// TestNamedHost checks that a blob at another host that the user named is fetched from there,
+// without the password of the registry.
 func TestNamedHost(t *testing.T) {
 	password := ""
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -306,7 +306,7 @@ func TestNamedHost(t *testing.T) {
 	}
 }
 
-// TestOnlyTLS: a host that was named is not spoken to in the clear.
+// TestOnlyTLS checks that a named host is never contacted without TLS.
 func TestOnlyTLS(t *testing.T) {
 	g := &guard{host: "registry.example", others: []string{"blobs.example"}}
 	for url, want := range map[string]string{"http://registry.example/v2/": "only TLS is allowed there",

@@ -138,7 +138,7 @@ func (f *Finder) check(found *Found, here hostkey.Key, host *profiles.Profile) e
 	return err
 }
 
-// sayNone notes that no plan fits, and what the nearest one differs in.
+// sayNone notes that no plan fits, and the fields in which the nearest one differs.
 func (f *Finder) sayNone(s Store, nearest *hostkey.Entry, titles map[string]string, here hostkey.Key) {
 	if nearest == nil {
 		f.Note(fmt.Sprintf("%s has no plan", s))

@@ -16,8 +16,8 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// folder is a folder of bundles, packed or not. Its index only saves reading the bundles that it
-// lists: entries of changed files are ignored, and files without an entry are read.
+// folder is a folder of bundles, packed or not. Its index saves reading the bundles that it lists.
+// Entries of changed files are ignored, and files without an entry are read.
 type folder string
 
 const indexFile = "index.json"

@@ -24,8 +24,8 @@ var stdout, stderr atomic.Pointer[asynclog.Writer]
 // standard error that the reader does not take in time are dropped and counted. The standard
 // logger uses the same standard error.
 func Detach() {
-	// A write to a closed pipe of one of the two ends a Go program, unless it listens to the
-	// signal. Listening rather than ignoring, because child processes would inherit the latter.
+	// Without a handler, SIGPIPE ends a Go program that writes to a closed stdout or stderr. The
+	// signal is handled and not ignored, because child processes would inherit that it is ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stdout.Store(asynclog.New(os.Stdout, detachedBytes))
 	stderr.Store(asynclog.New(os.Stderr, detachedBytes))

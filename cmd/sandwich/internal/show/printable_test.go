@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPrintable writes text in pieces of every length: what a terminal would obey comes out in
-// hexadecimal, the rest as it was.
+// TestPrintable writes text in parts of every length: control characters are shown in hexadecimal,
+// other text is unchanged.
 func TestPrintable(t *testing.T) {
 	const text = "a\x1b[2Jb\u009bc\u202ed\u2066e\u200ff\u061cg\x7fh\r\n\tä日本\ufffd\xffi\x9b"
 	const want = `a\u001b[2Jb\u009bc\u202ed\u2066e\u200ff\u061cg\u007fh\u000d` + "\n\tä日本\ufffd" + `\xffi\x9b`

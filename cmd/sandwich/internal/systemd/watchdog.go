@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// checks is the number of times that Watch looks for progress in the time of the watchdog. It sends
-// a sign of life after half of them.
+// checks is the number of times that Watch looks for progress in the time of the watchdog. It
+// notifies the watchdog after half of them.
 const checks = 8
 
-// Watch sends signs of life to the watchdog until ctx ends, each after half of the watchdog's time,
-// as long as the service progresses. progress returns a count that grows with the work done, and
-// whether there is no work; it may block if the service hangs. A late sign is sent as soon as the
-// count has grown. Watch returns at once if there is no watchdog.
+// Watch notifies the watchdog until ctx ends, each time half of the watchdog's time has passed, as
+// long as the service makes progress. progress returns a count that grows with the work done, and
+// whether there is no work; it may block if the service hangs. A notification that was due without
+// progress is sent as soon as the count has grown. Watch returns at once if there is no watchdog.
 func (n *Notifier) Watch(ctx context.Context, progress func() (count uint64, idle bool)) {
 	if n == nil || n.watchdog == 0 || n.socket == "" {
 		return

@@ -72,7 +72,8 @@ func TestLabelsAndPool(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be encoded is an error at Finish and never wrong bytes.
+// TestRefusals checks that operands that cannot be encoded cause an error at Finish and never wrong
+// bytes.
 func TestRefusals(t *testing.T) {
 	for name, f := range map[string]func(a *Asm){
 		"AVX-512 on an AVX2 program":   func(a *Asm) { a.I(VADDPS, Z(0), Z(1), Z(2)) },

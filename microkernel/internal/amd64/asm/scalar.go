@@ -101,8 +101,8 @@ func (a *Asm) MovImm(dst Reg, v uint64) {
 	a.note("movabs", dst, wide(v))
 }
 
-// The arithmetic group: 64-bit add, or, and, sub, xor and compare share one encoding, told apart by
-// a number.
+// The arithmetic group: 64-bit add, or, and, sub, xor and compare share one encoding with a number
+// for each.
 const (
 	aluAdd = 0
 	aluOr  = 1

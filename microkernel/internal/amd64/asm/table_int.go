@@ -102,8 +102,8 @@ var (
 	VPEXTRW       = def(Op{"vpextrw", vex, p66, m0F3A, 0x15, mri, scalar, 2, 0, 0x15}) // memory destination
 )
 
-// AVX512_BF16: the second source becomes the lower half of dst, to nearest even, and what is
-// subnormal zero.
+// AVX512_BF16: the second source becomes the lower half of dst, rounded to nearest even; subnormal
+// values become zero.
 var (
 	VCVTNE2PS2BF16 = def(Op{"vcvtne2ps2bf16", evex | bc, pF2, m0F38, 0x72, rvm, full, 4, 0, 0})
 )

@@ -17,8 +17,8 @@ const (
 	weightVectors = positions / arith.Lanes
 )
 
-// integerWeights quantizes the probabilities of all rows times the scales of values of each set.
-// aPtr points to the probabilities of a row, bPtr to the integers, kReg to their scales.
+// integerWeights quantizes the probabilities of all rows, multiplied by the scales of values of
+// each set. aPtr points to the probabilities of a row, bPtr to the integers, kReg to their scales.
 func (g *gen) integerWeights() {
 	g.SetF(g.V(weightLeast), arith.LeastWeight)
 	g.Lea(aPtr, asm.At(scrReg, kernel.ScratchScores))

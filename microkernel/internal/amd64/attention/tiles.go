@@ -77,8 +77,9 @@ func (g *gen) tileScores() {
 	g.storeTiles(tilePanels, rowStep)
 }
 
-// tileValues is values: four panels of dimensions at a time, for both halves of the positions or,
-// if no row sees more, the first. The sums overwrite the scores.
+// tileValues computes the products of probabilities and values: four panels of dimensions at a
+// time, for both halves of the positions or, if no row sees more, the first. The sums overwrite the
+// scores.
 func (g *gen) tileValues() {
 	const lineStep, rowStep = count, aPtr
 	g.Lea(outPtr, asm.At(stateReg, kernel.StateOut))

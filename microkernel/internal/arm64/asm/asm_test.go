@@ -70,7 +70,8 @@ func TestAgainstLLVM(t *testing.T) {
 	llvm.Compare(t, lines, want)
 }
 
-// TestFlow pins branches, constants and long additions, which the table does not hold.
+// TestFlow compares branches, constants and long additions, which the table does not contain, with
+// their bytes.
 func TestFlow(t *testing.T) {
 	a := New(Base)
 	out := a.NewLabel()
@@ -109,7 +110,8 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be encoded is an error at Finish and never wrong bytes.
+// TestRefusals checks that operands that cannot be encoded cause an error at Finish and never wrong
+// bytes.
 func TestRefusals(t *testing.T) {
 	for name, f := range map[string]func(a *Asm){
 		"dot product on a plain program": func(a *Asm) { a.I(SDOT, V(0), V(1), V(2)) },

@@ -7,8 +7,8 @@ import (
 	"sandwich/microkernel/internal/code"
 )
 
-// classes are those of instructions by mnemonic. Those that stand nowhere only move, or work on
-// general registers.
+// classes has the classes of instructions by mnemonic. Instructions that are not listed only move
+// data, or work on general registers.
 var classes = map[code.Class]string{
 	code.Multiply: "fadd fsub fmul fdiv fmax fmin fmla fmls fneg fabs fsqrt mla",
 	code.Dot:      "sdot usdot smmla usmmla smull smull2 sadalp saddlp",

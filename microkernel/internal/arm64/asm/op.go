@@ -15,8 +15,8 @@ type Op struct {
 	parsed
 }
 
-// parsed is a syntax taken apart: when the first instruction is emitted, not when a process starts,
-// of which most never emit one.
+// parsed is a parsed syntax. Syntaxes are parsed when the first instruction is emitted, because
+// most processes never emit one.
 type parsed struct {
 	fields []field
 	pieces []string // the text around the fields
@@ -41,7 +41,7 @@ func defAt(level Level, word uint32, syntax string) *Op {
 	return o
 }
 
-// parse takes the syntax apart.
+// parse parses the syntax.
 func (o *Op) parse() *parsed {
 	o.once.Do(func() {
 		parts := strings.Split(o.syntax, "%")
@@ -64,7 +64,7 @@ func (o *Op) parse() *parsed {
 }
 
 // writes reports whether the instruction changes the general register of a name in its syntax: its
-// result, what it loads, or an address that it moves on, as the text behind the name shows.
+// result, a loaded register, or an address that it increments, as the text after the name shows.
 func (o *Op) writes(name, after string) bool {
 	switch name[1] {
 	case 'd':

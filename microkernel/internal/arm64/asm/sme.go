@@ -17,7 +17,7 @@ var (
 	UMOPA    = defAt(SME, 0xA1A00000, "umopa za%Td.s, %Pg/m, %Pm/m, %Zn.b, %Zm.b")
 )
 
-// What SVE has to offer in streaming mode, where the Advanced SIMD instructions are undefined.
+// SVE instructions of streaming mode, in which Advanced SIMD instructions are undefined.
 var (
 	WHILELO  = defAt(SME, 0x25A01C00, "whilelo %Pd.s, %Xn, %Xm")
 	WHILELOB = defAt(SME, 0x25201C00, "whilelo %Pd.b, %Xn, %Xm")

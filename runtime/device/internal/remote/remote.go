@@ -1,5 +1,5 @@
-// Package remote has what devices share whose driver runs in a child process: the process with its
-// threads, the queue of submissions, and the translation of errors.
+// Package remote implements the common part of devices whose driver runs in a child process: the
+// process with its threads, the queue of submissions, and the translation of errors.
 package remote
 
 import (

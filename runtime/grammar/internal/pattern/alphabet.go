@@ -85,8 +85,8 @@ func (a *alphabet) reads(r automaton.Runes) []bool {
 	return out
 }
 
-// newCharReader returns the sets of a program, each once. Counts that were written out share the
-// ranges of their instructions, by which they are told.
+// newCharReader returns the sets of a program, each once. Repetitions that were expanded share the
+// ranges of their instructions, which identify equal sets.
 func newCharReader(prog *syntax.Prog, m *automaton.Meter) *charReader {
 	type ranges struct {
 		first *rune

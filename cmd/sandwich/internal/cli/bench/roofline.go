@@ -69,8 +69,8 @@ reports how often the prediction names the faster one.
 --machine predicts for a host.yaml or a built-in machine and measures nothing; it also reports from how many rows on an
 op runs elsewhere. --no-split, --no-pipeline and --pack-on-path then report the slowdown of each op at its ceiling without
 that mechanism (SMEPilot, section 5.4); for --pack-on-path the weights are written and read once more. --svg draws the
-roofline with the ops. The energy of each forward, and of each of its tokens, is that of the processor packages and their memory while it ran
-(RAPL); if it is not readable, the reason is printed.`,
+roofline with the ops. The energy of each forward, and of each of its tokens, is that of the processor packages and their
+memory while it ran (RAPL); if it is not readable, the reason is printed.`,
 		Example: `  sandwich bench roofline
   sandwich bench roofline --model llama.gguf --rows 1,16,512 --svg roofline.svg
   sandwich bench roofline --model llama.gguf --each-isa avx512,avx2 --format csv

@@ -43,10 +43,14 @@ func (f *formatValue) Type() string   { return "string" }
 // Choices returns the accepted values for the completion in shells.
 func (f *formatValue) Choices() []string { return f.choices }
 
-// Duration adds a flag whose value is a duration with a unit.
+// Duration adds a flag whose value is a duration with a unit. Help texts do not show a default of
+// 0.
 func Duration(fs *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
 	*p = value
-	fs.Var((*durationValue)(p), name, usage)
+	f := fs.VarPF((*durationValue)(p), name, "", usage)
+	if value == 0 {
+		f.DefValue = "0" // pflag recognizes 0s in its own type only
+	}
 }
 
 // durationValue is a duration on the command line. It rejects a bare number, since the unit would

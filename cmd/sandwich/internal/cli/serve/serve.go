@@ -67,15 +67,15 @@ loaded when they are needed, and the least recently used ones are unloaded to st
 /health returns 503 with the stage and its progress while the model loads, 200 while requests are accepted, and 503 while
 the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients,
 and /metrics with it. --listen also takes unix:PATH and fd:NAME, a socket of systemd, and may be repeated; --tls-cert and
---tls-key serve its TCP addresses over TLS. Under systemd (Type=notify) the server reports its state, and its watchdog
-gets signs of life only while the engine works (docs/operations.md). With --drain-delay the server accepts requests for that time after SIGTERM, although /health already
-returns 503, so that a load balancer can direct new ones to another server.
+--tls-key serve its TCP addresses over TLS. Under systemd (Type=notify) the server reports its state, and it notifies the
+watchdog only while the engine works (docs/operations.md). With --drain-delay the server accepts requests for that time
+after SIGTERM, although /health already returns 503, so that a load balancer can direct new ones to another server.
 
 Each request is logged on stderr when it ends, with its id (also sent as X-Request-Id; an id of the client is kept),
 route, status, tokens and times, and without prompts, answers or keys. Two statuses appear only in the log: 499 if the
 client disconnected, 444 if a connection without progress was closed for a new one. -v also logs requests of /health and
-/metrics. Log lines that the reader of stderr does not take in time are dropped and counted (sandwich_log_dropped_total
-in /metrics).
+/metrics. Log lines that are not read from stderr in time are dropped and counted (sandwich_log_dropped_lines_total in
+/metrics).
 
 A browser that opens the address gets a page: a chat, the PUs that are active in each phase, tokens per second against
 the ceiling, and how the plan was found (docs/operations.md); --no-page turns it off.

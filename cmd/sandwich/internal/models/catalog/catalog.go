@@ -80,7 +80,7 @@ func Read(path string) (*Catalog, error) {
 	return c, nil
 }
 
-// laterPart matches the names of all parts of a split model but the first.
+// laterPart matches the name of any part of a split model, firstPart that of the first part.
 var laterPart, firstPart = regexp.MustCompile(`-\d{5}-of-\d{5}\.gguf$`), regexp.MustCompile(`-00001-of-\d{5}\.gguf$`)
 
 // readFolder adds the GGUF files of the folder by name.
@@ -210,8 +210,8 @@ func (c *Catalog) add(e *entry) error {
 	return nil
 }
 
-// path returns the path of a file next to the catalog if it exists, else the text unchanged, which
-// may be a reference.
+// path returns the path of a file relative to the catalog's folder if it exists, else the text
+// unchanged, which may be a reference.
 func (c *Catalog) path(text string) string {
 	if text == "" || filepath.IsAbs(text) {
 		return text

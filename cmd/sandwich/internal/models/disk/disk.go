@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrDisk is wrapped by errors of storing a file.
+// ErrDisk marks errors that occurred while a file was stored.
 var ErrDisk = errors.New("the file cannot be stored")
 
 // Error marks an error as one of storing a file; nil stays nil.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestJournalCutAnywhere cuts a journal at each byte: what remains is a subset of the stored
-// chunks, and lines that are added later are read.
+// TestJournalCutAnywhere cuts a journal at each byte: the remaining lines list a subset of the
+// stored chunks, and lines that are added later are read.
 func TestJournalCutAnywhere(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "j")
 	path := journalPath(base)

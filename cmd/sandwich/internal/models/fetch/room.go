@@ -7,16 +7,17 @@ import (
 	"sandwich/cmd/sandwich/internal/models/disk"
 )
 
-// Wanted is a download that needs room on the disk: to Base, of Size bytes.
+// Wanted describes the disk space that a download needs: Size bytes, of which parts may be stored
+// at Base.
 type Wanted struct {
 	Base string
 	Size int64 // negative: unknown
 }
 
-// spare is the room in bytes that downloads leave free for other files.
+// spare is the disk space in bytes that downloads leave free for other files.
 const spare = 64 << 20
 
-// CheckRoom returns an error if the file system of a folder lacks room for downloads, of which
+// CheckRoom returns an error if the file system of a folder lacks the space for downloads, of which
 // parts may already be stored.
 func CheckRoom(dir string, list []Wanted) error {
 	available, err := disk.Free(dir)

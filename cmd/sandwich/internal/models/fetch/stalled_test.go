@@ -65,8 +65,8 @@ func inMemory(t *testing.T, h http.HandlerFunc) *http.Client {
 }
 
 // TestStalledServer checks that a connection on which nothing arrives is replaced, and that a
-// server that never sends anything ends the download. Network and clock are virtual: a slow machine
-// is no stalled server.
+// server that never sends anything ends the download. Network and clock are virtual, so that a slow
+// machine does not count as a stalled server.
 func TestStalledServer(t *testing.T) {
 	data := content(50_000)
 	o := quick()

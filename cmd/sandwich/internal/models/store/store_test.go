@@ -136,8 +136,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestCacheFiles checks that a file in a cache is used where it is, noticed when it changes, and
-// not removed.
+// TestCacheFiles checks that a file in another program's cache is used in place and never removed,
+// and that a change of it is reported.
 func TestCacheFiles(t *testing.T) {
 	s := open(t)
 	f := staged(t, "m.gguf", "1a")

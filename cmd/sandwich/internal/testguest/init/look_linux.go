@@ -54,7 +54,8 @@ func task(dir string) (t testguest.Task, err error) {
 	if err != nil {
 		return t, err
 	}
-	// Field 39 of the line, the 37th behind the name, which is in parentheses and may hold blanks.
+	// Field 39 of the line, the 37th after the name, which is in parentheses and may contain
+	// spaces.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 37 {
 		return t, fmt.Errorf("%s/stat has %d fields", dir, len(fields))

@@ -15,7 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/testguest"
 )
 
-// run does one step; what goes wrong is in the result.
+// run executes one step. The result has its error, if any.
 func run(s *testguest.Step) (r testguest.Result) {
 	began := time.Now()
 	r = testguest.Result{Name: s.Name, Exit: -1}

@@ -37,7 +37,7 @@ that the store has of each prompt with those that an exact byte-weighted LRU of 
 	fs.IntVar(&f.requests, "requests", 0, "number of requests (default: three per session)")
 	fs.IntVar(&f.longest, "tokens", 512, "maximum number of tokens of a session")
 	f.bytes = 256 << 20
-	flags.Bytes(fs, &f.bytes, "cache-bytes", "limit of the store (default: 256MiB)")
+	flags.Bytes(fs, &f.bytes, "cache-bytes", "limit of the store")
 	format := flags.Format(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error { return sessionReport.After(c, *format)(f.run(c.Context())) }
 	return c

@@ -102,9 +102,14 @@ func (f *clientFlags) open() (*session.Session, error) {
 	return s, nil
 }
 
-func (f *clientFlags) measure(ctx context.Context, s *session.Session, n int) (*measure.ClientsRow, error) {
-	e, err := s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
+// engine starts an engine for the clients, with answers of n tokens.
+func (f *clientFlags) engine(ctx context.Context, s *session.Session, n int) (*engine.Engine, error) {
+	return s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
 		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
+}
+
+func (f *clientFlags) measure(ctx context.Context, s *session.Session, n int) (*measure.ClientsRow, error) {
+	e, err := f.engine(ctx, s, n)
 	if err != nil {
 		return nil, err
 	}

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/runtime/engine"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/llm"
@@ -75,8 +73,7 @@ func (f *schemaFlags) runSchema(ctx context.Context) ([]measure.ConstrainedRow, 
 
 func (f *schemaFlags) measureSchema(ctx context.Context, s *session.Session, schema string, n int,
 ) (*measure.ConstrainedRow, error) {
-	e, err := s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
-		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
+	e, err := f.engine(ctx, s, n)
 	if err != nil {
 		return nil, err
 	}
