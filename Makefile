@@ -214,7 +214,7 @@ device-check: device-check-build ## test the devices of a machine with an NVIDIA
 device-check-build: build ## everything device-check runs, in one folder; also carries the Vulkan loader where apt-get exists
 	mkdir -p $(DEVICE_CHECK)/packages
 	cp $(BIN) .ci/device-check $(DEVICE_CHECK)
-	for package in runtime/device/hostcall runtime/device/cuda runtime/device/vulkan microkernel/devgen/kernels; do \
+	for package in runtime/device/hostcall runtime/device/cuda runtime/device/vulkan microkernel/devgen/kernels runtime/offload; do \
 	  $(GO) test -c -trimpath -ldflags '-s -w' -o $(DEVICE_CHECK)/$$(basename $$package).test ./$$package || exit 1; done
 	-cd $(DEVICE_CHECK)/packages && apt-get download $(DEVICE_PACKAGES)
 

@@ -71,6 +71,7 @@ func TestScripts(t *testing.T) {
 			"code":     codeOf,
 			"longest":  longestPrefix,
 			"publish":  serveModel,
+			"mkrates":  storeRates,
 		},
 		RequireExplicitExec: true,
 	})

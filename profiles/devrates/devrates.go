@@ -18,6 +18,8 @@ type Device struct {
 	MemoryBytes int64  `yaml:"memory_bytes" json:"memory_bytes"`
 	Unified     bool   `yaml:"unified,omitempty" json:"unified,omitempty"` // uses the memory of the cores
 	Build       string `yaml:"build,omitempty" json:"build,omitempty"`     // program whose kernels were measured
+	// classes of arithmetic that the self-test found inexact
+	Inexact []string `yaml:"inexact,omitempty" json:"inexact,omitempty"`
 
 	// memory rate of a kernel that only reads, B/s
 	ReadBytesPerSecond float64 `yaml:"read_bytes_per_second,omitempty" json:"read_bytes_per_second,omitempty"`
@@ -76,6 +78,9 @@ const (
 func (d *Device) Check() error {
 	if longest := max(len(d.ID), len(d.Name), len(d.API), len(d.Driver)); d.ID == "" || longest > maxText {
 		return fmt.Errorf("a device without an ID, or with a text of more than %d bytes", maxText)
+	}
+	if len(d.Inexact) > maxClasses {
+		return fmt.Errorf("device %.40s has %d inexact classes, more than %d", d.ID, len(d.Inexact), maxClasses)
 	}
 	if len(d.Classes) > maxClasses {
 		return fmt.Errorf("device %.40s has %d classes, more than %d", d.ID, len(d.Classes), maxClasses)

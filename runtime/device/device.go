@@ -13,6 +13,8 @@ var (
 	ErrLost = errors.New("the device is lost")
 	// ErrMemory says that the device has too little free memory.
 	ErrMemory = errors.New("the device has too little memory")
+	// ErrAbsent says that the host has no device of a driver.
+	ErrAbsent = errors.New("no device")
 	// ErrRefused says that the device cannot run a kernel.
 	ErrRefused = errors.New("the device refuses the kernel")
 )
@@ -32,6 +34,11 @@ type Info struct {
 	Sharing Sharing
 	// MatrixUnit says that the device runs kernels that need a matrix unit.
 	MatrixUnit bool
+	// Software says that the driver computes on the cores.
+	Software bool
+	// Lacks says which features the device needs and does not have, so that it cannot be opened; ""
+	// if it has all.
+	Lacks string
 	// Simulated says that the device takes time and computes nothing. Its kernels are not verified.
 	Simulated bool
 	// Exact has the classes of arithmetic that are exact by the self-test, Repaired included.

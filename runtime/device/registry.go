@@ -18,6 +18,20 @@ type Driver interface {
 	Open(ctx context.Context, index int) (Device, error)
 }
 
+// Absent returns an error with the text of err that wraps [ErrAbsent].
+func Absent(err error) error { return absent{err} }
+
+type absent struct{ error }
+
+func (a absent) Unwrap() []error { return []error{ErrAbsent, a.error} }
+
+// detector is a Driver that tells by files of the host whether it may have a device.
+type detector interface {
+	// Detect returns why the host has no device of the driver other than the cores, or nil if it
+	// may have one. It takes little time and starts no process.
+	Detect() error
+}
+
 var (
 	driversMu sync.Mutex
 	drivers   = map[string]Driver{}
@@ -42,13 +56,33 @@ type Found struct {
 }
 
 // List asks each driver for its devices, in the order of the drivers' names.
-func List(ctx context.Context) []Found {
+func List(ctx context.Context) []Found { return list(ctx, func(string, Driver) error { return nil }) }
+
+// Detect asks the drivers for their devices, like List, except those that detect none, whose error
+// wraps [ErrAbsent], and those for which skip returns an error.
+func Detect(ctx context.Context, skip func(driver string) error) []Found {
+	return list(ctx, func(name string, d Driver) error {
+		if x, ok := d.(detector); ok {
+			if err := x.Detect(); err != nil {
+				return Absent(err)
+			}
+		}
+		return skip(name)
+	})
+}
+
+// list asks the drivers for which skip returns nil.
+func list(ctx context.Context, skip func(string, Driver) error) []Found {
 	driversMu.Lock()
 	all := maps.Clone(drivers)
 	driversMu.Unlock()
 	var found []Found
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		infos, err := all[name].List(ctx)
+		var infos []Info
+		err := skip(name, all[name])
+		if err == nil {
+			infos, err = all[name].List(ctx)
+		}
 		if err != nil {
 			found = append(found, Found{ID: name, Err: err})
 		}

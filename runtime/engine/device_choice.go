@@ -233,8 +233,11 @@ func (s *Sequence) measured(ctx context.Context, tokens []int32, p phase.Phase, 
 // safe for concurrent use.
 type Accelerator struct {
 	r      *forward.Runner
-	on     *offload.Runner
+	on     *offload.Runner // nil after a loss
 	phases []phase.Phase
+	device device.Device
+	lost   func(error) // see OrCores
+	err    error       // why the device is lost
 }
 
 // Accelerate copies the model to a device for sequences of at most so many positions and forwards
@@ -245,11 +248,29 @@ func Accelerate(ctx context.Context, r *forward.Runner, o DeviceOptions, logitRo
 	if err != nil || on == nil {
 		return nil, err
 	}
-	return &Accelerator{r, on, o.Phases}, nil
+	return &Accelerator{r: r, on: on, phases: o.Phases, device: o.Device}, nil
+}
+
+// OrCores lets the cores run all forwards after the device is lost, from the one that failed on,
+// and calls lost once. Without it, and on a device that is not exact, such a forward fails.
+func (a *Accelerator) OrCores(lost func(error)) {
+	if a != nil {
+		a.lost = lost
+	}
+}
+
+// Lost returns why the cores run the forwards of the device, or nil.
+func (a *Accelerator) Lost() error {
+	if a == nil {
+		return nil
+	}
+	return a.err
 }
 
 // Runs reports whether the device runs a phase.
-func (a *Accelerator) Runs(p phase.Phase) bool { return a != nil && slices.Contains(a.phases, p) }
+func (a *Accelerator) Runs(p phase.Phase) bool {
+	return a != nil && a.on != nil && slices.Contains(a.phases, p)
+}
 
 // runs reports whether the device runs the forward of a batch.
 func (a *Accelerator) runs(b *kvcache.Batch) bool {
@@ -263,9 +284,16 @@ func (a *Accelerator) runs(b *kvcache.Batch) bool {
 func (a *Accelerator) Forward(ctx context.Context, l *pool.Leader, b *kvcache.Batch) (onDevice bool, err error) {
 	if a.runs(b) {
 		_, err = a.on.Forward(ctx, 0, b, 0, 0, nil, coresOf(a.r, l))
-		return true, err
+		if err == nil || a.lost == nil || ctx.Err() != nil || !a.on.Exact() {
+			return true, err
+		}
+		_ = a.device.Close() // its process ends with this one
+		a.on, a.err = nil, err
+		a.lost(err)
 	}
-	a.on.CoresWrite(b)
+	if a.on != nil {
+		a.on.CoresWrite(b)
+	}
 	_, err = a.r.Forward(l, b, 0, nil)
 	return false, err
 }

@@ -101,3 +101,42 @@ func TestDeviceLayers(t *testing.T) {
 		t.Errorf("%d bytes of the device are not freed", free-left)
 	}
 }
+
+// TestMemoryTakenWhileLoading checks that a device whose memory another process takes at any time
+// while the model is loaded is refused with the numbers, that the cores then run the model, and
+// that nothing remains allocated.
+func TestMemoryTakenWhileLoading(t *testing.T) {
+	list := deviceRequests(2)
+	want := allTokens(t, open(t, deviceOptions(t)), list)
+	const enough = 1 << 30
+	allocations := 0
+	load := func(at int) (refused error) {
+		allocations = 0
+		dev := sim.New(sim.Config{MemoryBytes: enough, OtherBytes: func() uint64 {
+			if at > 0 && allocations >= at {
+				return enough
+			}
+			return 0
+		}, Holds: func(uint64) { allocations++ }})
+		defer dev.Close()
+		o := deviceOptions(t)
+		o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: phase.All[:], Optional: true,
+			Refused: func(err error) { refused = errors.Join(refused, err) }}
+		e := open(t, o)
+		sameTokens(t, allTokens(t, e, list), want)
+		e.Close()
+		at = 0
+		if free := dev.Info().FreeBytes; free != enough {
+			t.Errorf("%d bytes remain allocated", enough-free)
+		}
+		return refused
+	}
+	if err := load(0); err != nil {
+		t.Fatal(err)
+	}
+	for at := 1; at < 6; at++ {
+		if err := load(at); !errors.Is(err, device.ErrMemory) || !strings.Contains(err.Error(), "are free on") {
+			t.Errorf("memory taken at allocation %d: %v", at, err)
+		}
+	}
+}

@@ -42,6 +42,28 @@ func check(a *exec.Assembly, onCores handover.Parts) error {
 	return nil
 }
 
+// CheckModel returns why no device can run a model, whatever its plan and its weight types, but for
+// the experts, which the cores can compute. The error wraps ErrUnsupported.
+func CheckModel(m *model.Model) error {
+	onCores := handover.Experts(m)
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		if onCores.Has(i) {
+			continue
+		}
+		feature := ""
+		if op.Kind == model.OpMatMul {
+			feature = unsupportedActivation(op)
+		} else {
+			feature = unsupportedFeature(nil, op)
+		}
+		if feature != "" {
+			return unsupported("layer %d: %s", op.Layer, feature)
+		}
+	}
+	return nil
+}
+
 func checkPlan(p *plans.Plan) error {
 	if dot := microkernel.AttentionDots()[0]; p.Attention != dot {
 		return unsupported("attention by %s (use %s)", p.Attention, dot)
@@ -52,7 +74,8 @@ func checkPlan(p *plans.Plan) error {
 	return nil
 }
 
-// unsupportedFeature names what the device kernels lack for an op; "" if they compute it.
+// unsupportedFeature names what the device kernels lack for an op; "" if they compute it. Only
+// products need the assembly.
 func unsupportedFeature(a *exec.Assembly, op *model.Op) string {
 	switch op.Kind {
 	case model.OpEmbed:
@@ -106,6 +129,11 @@ func unsupportedProduct(a *exec.Assembly, op *model.Op) string {
 			return "gate and up projections of different types"
 		}
 	}
+	return unsupportedActivation(op)
+}
+
+// unsupportedActivation names the activation of a product that device kernels lack, or "".
+func unsupportedActivation(op *model.Op) string {
 	if op.Act == 0 {
 		return ""
 	}

@@ -12,6 +12,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/speculate"
@@ -72,10 +73,27 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG
 	}
+	unused := false // the device is open, but the cores run both phases
+	on := &options.Accelerator
+	if refused := on.Refused; refused != nil {
+		on.Refused = func(err error) { unused = true; refused(err) }
+	}
+	if chose := on.Chose; chose != nil {
+		on.Chose = func(t engine.DeviceTimes, phases []phase.Phase) { unused = len(phases) == 0; chose(t, phases) }
+	}
 	e, err := engine.New(ctx, options)
 	done()
 	if err != nil {
 		return nil, &LoadError{err}
+	}
+	if unused {
+		use := s.WithoutDevice
+		s.CloseDevice()
+		if use != nil {
+			e.Close()
+			use()
+			return s.Engine(ctx, v)
+		}
 	}
 	s.NoticeMisplaced(e.Runner())
 	return e, nil

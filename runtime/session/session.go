@@ -50,6 +50,10 @@ type Session struct {
 	// cores.
 	Accelerator engine.DeviceOptions
 
+	// WithoutDevice calls Use with the plan of the cores alone, for an engine that refuses the
+	// device or finds it slower. nil: the plan is the same.
+	WithoutDevice func()
+
 	// Occupancy moves workers of an engine to PUs that other processes do not use; nil: never.
 	Occupancy occupancy.Monitor
 
@@ -142,7 +146,7 @@ func (s *Session) CloseDevice() {
 	if s.Accelerator.Device != nil {
 		_ = s.Accelerator.Device.Close() // its process ends with this one
 	}
-	s.Accelerator = engine.DeviceOptions{}
+	s.Accelerator, s.WithoutDevice = engine.DeviceOptions{}, nil
 }
 
 // RunnerOptions returns the options that engines and runners of the session share, with the given

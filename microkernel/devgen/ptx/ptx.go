@@ -11,13 +11,13 @@ import (
 // Target is the compute capability of a device: 75 for sm_75. MMA and asynchronous copies need 80.
 type Target int
 
-const (
-	matrixTarget Target = 80
-	leastTarget  Target = 61 // has dp4a
-)
+// LeastTarget is the least target. It is the first with dp4a, a dot product of four bytes.
+const LeastTarget Target = 61
+
+const matrixTarget Target = 80
 
 // targets are the targets that texts name, which PTX 7.0 knows. Later devices run them too.
-var targets = []Target{matrixTarget, 75, 70, leastTarget}
+var targets = []Target{matrixTarget, 75, 70, LeastTarget}
 
 // named returns the target that a text for a device names.
 func (t Target) named() Target {
@@ -26,16 +26,16 @@ func (t Target) named() Target {
 			return n
 		}
 	}
-	return leastTarget
+	return LeastTarget
 }
 
 // Emit returns the text of a module with the kernel as an entry of its name. Its parameters are the
 // arguments of the dispatch: the addresses of the bindings, then the push words.
 func Emit(k *devgen.Kernel, t Target) (string, error) {
 	switch {
-	case t < leastTarget:
+	case t < LeastTarget:
 		return "", fmt.Errorf("kernel %s: devices of compute capability %d are not supported; use %d or later", k.Name,
-			t, leastTarget)
+			t, LeastTarget)
 	case t < matrixTarget && k.NeedsMatrixUnit():
 		return "", fmt.Errorf("kernel %s needs a device of compute capability %d, not %d", k.Name, matrixTarget, t)
 	}

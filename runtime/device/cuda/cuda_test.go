@@ -142,6 +142,8 @@ func TestOpenFaults(t *testing.T) {
 		"devices:1000000":             "invalid reply: 1000000 CUDA devices",
 		"devices:-1":                  "invalid reply",
 		"devices:0":                   "there are 0 CUDA devices",
+		"version:10020":               "it supports CUDA 10.2; kernels are PTX 7.0, which CUDA 11.0 brought",
+		"capability:52":               "stub lacks compute capability 6.1 (it has 5.2)",
 		"fail:cuStreamCreate:2":       "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY",
 		"crash:cuCtxSetCurrent":       "signal: aborted",
 		"hang:cuMemHostRegister_v2":   "took longer than",
@@ -159,6 +161,24 @@ func TestOpenFaults(t *testing.T) {
 				t.Errorf("%v %v, want %q", d, err, want)
 			}
 		})
+	}
+}
+
+// TestWithoutTensorCores checks that a card without int8 tensor cores runs kernels that need none.
+func TestWithoutTensorCores(t *testing.T) {
+	useStub(t, "capability:75")
+	devicetest.Run(t, open)
+	d := open(t)
+	if d.Info().MatrixUnit {
+		t.Error("a device of compute capability 7.5 reports a matrix unit")
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	useStub(t, "capability:52")
+	infos, err := driver{}.List(t.Context())
+	if err != nil || len(infos) != 1 || infos[0].NotAutomatic() != "it lacks compute capability 6.1 (it has 5.2)" {
+		t.Errorf("an old card: %+v %v", infos, err)
 	}
 }
 

@@ -35,6 +35,9 @@ func (d *openDevice) open(index int) error {
 	if d.properties, err = d.read(index); err != nil {
 		return err
 	}
+	if text := d.properties.lacks(); text != "" {
+		return fmt.Errorf("%s lacks %s", d.properties.name, text)
+	}
 	var context uint64
 	err = d.With(d.Main, func(f *hostcall.Frame) error {
 		f.Limit *= 4

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/hostcall"
+	"sandwich/runtime/device/installed"
 	"sandwich/runtime/device/internal/remote"
 )
 
@@ -22,6 +23,9 @@ const maxDevices = 64
 func init() { device.Register("cuda", driver{}) }
 
 type driver struct{ options remote.Options }
+
+// Detect looks for the library and a device of NVIDIA.
+func (driver) Detect() error { return installed.Host{}.CUDA(libraries...) }
 
 // List describes the devices. Each call starts a child process and ends it.
 func (dr driver) List(ctx context.Context) ([]device.Info, error) {
@@ -118,7 +122,10 @@ func (l *library) load() error {
 		if err := l.call(f, "cuDriverGetVersion", out.Addr()); err != nil {
 			return err
 		}
-		l.version = out.U32(0)
+		if l.version = out.U32(0); l.version < leastVersion {
+			return fmt.Errorf("the CUDA driver is too old: it supports CUDA %s; kernels are PTX 7.0, which CUDA %s "+
+				"brought; install a newer NVIDIA driver", versionText(l.version), versionText(leastVersion))
+		}
 		if err := l.call(f, "cuDeviceGetCount", out.Addr()); err != nil {
 			return err
 		}
@@ -130,6 +137,12 @@ func (l *library) load() error {
 		return nil
 	})
 }
+
+// leastVersion is the version of CUDA from which drivers compile the PTX of kernels.
+const leastVersion = 11000
+
+// versionText formats a version of CUDA: 12040 is 12.4.
+func versionText(v uint32) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
 
 // result is the error of a CUDA call.
 type result struct {

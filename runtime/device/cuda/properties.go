@@ -68,6 +68,15 @@ func (l *library) read(index int) (*properties, error) {
 }
 
 func (p *properties) info() device.Info {
-	return device.Info{Name: p.name, API: "CUDA", Driver: fmt.Sprintf("%d.%d", p.version/1000, p.version%1000/10),
-		Address: p.address, MemoryBytes: p.memory, Unified: p.integrated, MatrixUnit: p.target >= matrixTarget}
+	return device.Info{Name: p.name, API: "CUDA", Driver: versionText(p.version), Address: p.address,
+		MemoryBytes: p.memory, Unified: p.integrated, MatrixUnit: p.target >= matrixTarget, Lacks: p.lacks()}
+}
+
+// lacks returns what the device needs and does not have, or "".
+func (p *properties) lacks() string {
+	if p.target >= ptx.LeastTarget {
+		return ""
+	}
+	return fmt.Sprintf("compute capability %d.%d (it has %d.%d)", ptx.LeastTarget/10, ptx.LeastTarget%10, p.target/10,
+		p.target%10)
 }

@@ -28,7 +28,9 @@ func NewStore(folder, build string) *Store { return &Store{folder, build, profil
 // stored are measured each time.
 func (s *Store) Of(ctx context.Context, id string, d device.Device, again bool, products ...Product) (devrates.Device,
 	error) {
-	is := Describe(id, s.build, d.Info())
+	info := d.Info()
+	is := Describe(id, s.build, info)
+	is.Inexact = (device.AllExact &^ info.Exact).Names()
 	host, path := s.load()
 	if host != nil && !again {
 		if kept := host.Device(id); kept != nil && kept.Same(&is) {
@@ -42,6 +44,27 @@ func (s *Store) Of(ctx context.Context, id string, d device.Device, again bool, 
 	host.Devices = append(slices.DeleteFunc(host.Devices, func(o devrates.Device) bool { return o.ID == id }), is)
 	save(host, path)
 	return is, nil
+}
+
+// Known returns the stored rates of a device that need not be open, nil if those of the products,
+// of attention or of rows are missing. It measures nothing.
+func (s *Store) Known(id string, info device.Info, products ...Product) *devrates.Device {
+	host, _ := s.load()
+	if host == nil {
+		return nil
+	}
+	is := Describe(id, s.build, info)
+	kept := host.Device(id)
+	if kept == nil || !kept.Same(&is) || kept.LaunchSeconds == 0 || kept.Class(Attention) == nil ||
+		kept.Class(Rows) == nil {
+		return nil
+	}
+	for _, p := range products {
+		if kept.Class(p.Class()) == nil {
+			return nil
+		}
+	}
+	return kept
 }
 
 // Stored returns the stored rates of a device of this host, nil if there are none. It measures

@@ -2,6 +2,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Device struct {
 	Rates       *devrates.Device `json:"rates,omitempty"`
 	Address     string           `json:"pci_address,omitempty"`
 	Energy      *energy.Source   `json:"energy,omitempty"` // absent if the device shares the cores' memory
+	// NotAutomatic says why --device auto does not use the device, whatever the model.
+	NotAutomatic string `json:"auto_unused,omitempty"`
 	// Problem says why there is no device, or why it cannot be used.
 	Problem string `json:"problem,omitempty"`
 }
@@ -47,6 +50,7 @@ type Measure func(ctx context.Context, id string, d device.Device) (devrates.Dev
 // that fails has a Problem.
 func Devices(ctx context.Context, measure Measure) []Device {
 	var all []Device
+	seen := map[string]string{} // usable devices by PCI address
 	for _, f := range device.List(ctx) {
 		if f.Err != nil {
 			all = append(all, Device{ID: f.ID, Problem: f.Err.Error()})
@@ -56,6 +60,12 @@ func Devices(ctx context.Context, measure Measure) []Device {
 		if err := d.test(ctx, measure); err != nil {
 			d.Problem = err.Error()
 		}
+		if f.Info.Address != "" && seen[f.Info.Address] != "" && d.NotAutomatic == "" {
+			d.NotAutomatic = "it is the same device as " + seen[f.Info.Address]
+		}
+		if d.Problem == "" && d.NotAutomatic == "" {
+			seen[f.Info.Address] = f.ID
+		}
 		all = append(all, d)
 	}
 	return all
@@ -64,7 +74,7 @@ func Devices(ctx context.Context, measure Measure) []Device {
 func describe(id string, i device.Info) Device {
 	return Device{ID: id, Name: i.Name, API: i.API, Driver: i.Driver, MemoryBytes: i.MemoryBytes,
 		FreeBytes: i.FreeBytes, Address: i.Address,
-		Unified: i.Unified, HostVisible: i.HostVisible, MatrixUnit: i.MatrixUnit}
+		Unified: i.Unified, HostVisible: i.HostVisible, MatrixUnit: i.MatrixUnit, NotAutomatic: i.NotAutomatic()}
 }
 
 // test opens the device and fills in what the self-test and the measurement find.
@@ -78,6 +88,7 @@ func (d *Device) test(ctx context.Context, measure Measure) (err error) {
 	*d = describe(d.ID, i)
 	d.Exact, d.Repaired = i.Exact.Names(), i.Repaired.Names()
 	d.Inexact = (device.AllExact &^ i.Exact).Names()
+	d.NotAutomatic = cmp.Or(d.NotAutomatic, device.InexactText(d.Inexact))
 	d.Energy = live.Probe(d.ID, i)
 	r, err := measure(ctx, d.ID, open)
 	if err != nil {
@@ -113,6 +124,9 @@ func (d *Device) write(b *strings.Builder) {
 	line("memory", "%s", d.memory())
 	if d.Problem != "" {
 		line("problem", "%s", oneLine(d.Problem))
+	}
+	if d.NotAutomatic != "" {
+		line("auto", "not used by --device auto: %s", oneLine(d.NotAutomatic))
 	}
 	if d.Exact == nil {
 		return

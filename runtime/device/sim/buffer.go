@@ -61,17 +61,34 @@ func (b *buffer) share(bytes uint64) (err error) {
 func (d *Device) take(bytes, used uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if limit := d.config.MemoryBytes; bytes == 0 || limit > 0 && used > limit-d.used {
-		return fmt.Errorf("%w: %d bytes asked, %d free", device.ErrMemory, bytes, limit-d.used)
+	if bytes == 0 || d.config.MemoryBytes > 0 && used > d.free() {
+		return fmt.Errorf("%w: %d bytes asked, %d free", device.ErrMemory, bytes, d.free())
 	}
-	d.used += used
+	d.hold(d.used + used)
 	return nil
 }
 
 func (d *Device) release(used uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.used -= used
+	d.hold(d.used - used)
+}
+
+// hold sets the bytes that this device holds. d.mu is held.
+func (d *Device) hold(bytes uint64) {
+	d.used = bytes
+	if d.config.Holds != nil {
+		d.config.Holds(bytes)
+	}
+}
+
+// free returns the bytes that neither this device nor other processes hold. d.mu is held.
+func (d *Device) free() uint64 {
+	taken := d.used
+	if d.config.OtherBytes != nil {
+		taken += d.config.OtherBytes()
+	}
+	return d.config.MemoryBytes - min(taken, d.config.MemoryBytes)
 }
 
 func (b *buffer) Bytes() uint64 { return uint64(len(b.data)) }
@@ -90,7 +107,7 @@ func (b *buffer) Free() error {
 		return nil
 	}
 	b.freed = true
-	b.device.used -= b.used
+	b.device.hold(b.device.used - b.used)
 	b.device.mu.Unlock()
 	if b.shared == nil {
 		return nil

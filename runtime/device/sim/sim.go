@@ -30,8 +30,12 @@ type Config struct {
 	Name        string // "": simulated device
 	Mode        Mode
 	MemoryBytes uint64 // of the device's own memory, without imported memory; 0 is unlimited
-	Unified     bool
-	Sharing     device.Sharing // how Shared buffers are made
+	// OtherBytes returns how much of MemoryBytes other processes hold; nil: nothing. Holds is
+	// called with the bytes that this device holds when they change; it may be nil.
+	OtherBytes func() uint64
+	Holds      func(bytes uint64)
+	Unified    bool
+	Sharing    device.Sharing // how Shared buffers are made
 	// RefuseShared returns why the driver refuses a Shared buffer, or nil.
 	RefuseShared func(bytes uint64) error
 
@@ -128,7 +132,7 @@ func (d *Device) Info() device.Info {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if i.MemoryBytes > 0 {
-		i.FreeBytes = i.MemoryBytes - d.used
+		i.FreeBytes = d.free()
 	}
 	return i
 }

@@ -11,6 +11,7 @@ import (
 
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/codecache"
+	"sandwich/runtime/device/installed"
 	"sandwich/runtime/device/internal/remote"
 )
 
@@ -22,6 +23,9 @@ type driver struct {
 	codes         *codecache.Store // of tests; nil: that of codecache.Use
 	withoutExport bool             // treat devices as if they could not export their memory
 }
+
+// Detect looks for the loader, a driver and a GPU.
+func (driver) Detect() error { return installed.Host{}.Vulkan(loader) }
 
 // List describes the physical devices. Each call starts a child process and ends it.
 func (dr driver) List(ctx context.Context) ([]device.Info, error) {

@@ -3,6 +3,7 @@ package vulkan
 import (
 	"fmt"
 
+	"sandwich/runtime/device"
 	"sandwich/runtime/device/hostcall"
 	"sandwich/runtime/device/internal/remote"
 )
@@ -61,7 +62,7 @@ func (in *instance) createHandle(f *hostcall.Frame, get uint64) error {
 	out := f.Alloc(8)
 	err := in.functions.call(f, "vkCreateInstance", info.Addr(), 0, out.Addr())
 	if r, ok := err.(result); ok && r.code == incompatibleDriver {
-		return fmt.Errorf("no Vulkan driver on this host: %w", err)
+		return device.Absent(fmt.Errorf("no Vulkan driver on this host: %w", err))
 	}
 	in.handle = out.U64(0)
 	return err

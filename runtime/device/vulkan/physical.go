@@ -261,7 +261,7 @@ func (p *physical) info() device.Info {
 	return device.Info{Name: p.name, API: "Vulkan " + version(p.api), Driver: fmt.Sprintf("%#x", p.driver),
 		Address:     p.address,
 		MemoryBytes: p.deviceMemory, Unified: p.kind == kindIntegrated || p.kind == kindCPU, HostVisible: p.importsHost,
-		Sharing: p.sharing()}
+		Sharing: p.sharing(), Software: p.kind == kindCPU, Lacks: strings.Join(p.missing, ", ")}
 }
 
 // memoryType returns the first type of a set that has all the wanted flags, or -1.

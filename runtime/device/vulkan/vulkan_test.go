@@ -50,8 +50,19 @@ func TestExactness(t *testing.T) {
 	if info.Exact != device.AllExact {
 		t.Errorf("exact: %v; repaired: %v", info.Exact, info.Repaired)
 	}
+	if info.Software != strings.Contains(info.Name, "llvmpipe") || info.Software != (info.NotAutomatic() != "") {
+		t.Errorf("%s computes on the cores: %v; not automatic: %q", info.Name, info.Software, info.NotAutomatic())
+	}
 	if info.Name == "" || info.MemoryBytes == 0 || info.FreeBytes > info.MemoryBytes {
 		t.Errorf("%+v", info)
+	}
+}
+
+// TestDetect checks that a host whose only driver computes on the cores has no device.
+func TestDetect(t *testing.T) {
+	t.Setenv("VK_DRIVER_FILES", "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
+	if err := (driver{}).Detect(); err == nil {
+		t.Error("a host without a driver for a GPU may have a device")
 	}
 }
 

@@ -51,3 +51,21 @@ func TestBalance(t *testing.T) {
 		t.Errorf("%d rows on the device after the cores were idle, %d while they decoded", got, busy)
 	}
 }
+
+// TestBalanceThrottled checks that the rows of a device that becomes slower pass to the cores, and
+// return when it is fast again.
+func TestBalanceThrottled(t *testing.T) {
+	const ms = time.Millisecond
+	var b Balance
+	b.LearnCores(ms, ms)
+	rows := func(device time.Duration) int {
+		for range 50 {
+			b.LearnDevice(100, 100*device)
+		}
+		return b.Rows(0, 512, 512*ms)
+	}
+	fast, slow, again := rows(ms), rows(4*ms), rows(ms)
+	if fast != 256 || slow >= fast/2 || again != fast {
+		t.Errorf("%d rows, %d while the device is four times as slow, then %d", fast, slow, again)
+	}
+}

@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				if err := o.sample(ctx, a, t, rep == 0, &samples[i]); err != nil {
+				if err := o.sampleAgain(ctx, a, t, rep == 0, &samples[i]); err != nil {
 					return nil, err
 				}
 				o.Step()
@@ -96,6 +96,17 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 		}
 	}
 	return rows, nil
+}
+
+// sampleAgain is sample, except that it begins the test again if the device is lost, so that all
+// samples are those of the cores.
+func (o *Options) sampleAgain(ctx context.Context, a *Arm, t Test, warming bool, to *llmSamples) error {
+	before := a.Device.Lost()
+	if err := o.sample(ctx, a, t, warming, to); err != nil || a.Device.Lost() == before {
+		return err
+	}
+	*to = llmSamples{}
+	return o.sample(ctx, a, t, warming, to)
 }
 
 // Row is the result of one arm in one test. Its JSON is stable.
@@ -119,6 +130,9 @@ type Row struct {
 	Above     string    `json:"above_ceiling,omitempty"` // why the rate exceeds the ceiling, if it does
 	OnDevice  bool      `json:"on_device,omitempty"`     // the device of the session ran the test
 	CPU       string    `json:"cpu"`
+
+	// DeviceLost says why the cores ran the test instead of the device.
+	DeviceLost string `json:"device_lost,omitempty"`
 
 	// Energy of a token of the test, by the counters of the whole machine and the device.
 	JoulesPerToken float64        `json:"joules_per_token,omitempty"`
@@ -144,6 +158,9 @@ func (o *Options) row(a *Arm, t Test, s *llmSamples) Row {
 			r.Ceiling, r.CeilingOf = ceiling.rate, ceiling.String()
 			r.Above = ceiling.above(r.Rate)
 		}
+	}
+	if err := a.Device.Lost(); err != nil {
+		r.DeviceLost = err.Error()
 	}
 	if a.counting != nil {
 		r.Counters = counters.Figures(s.counts, s.seconds, t.Tokens*t.Batch*len(s.alone))

@@ -1,6 +1,6 @@
 // A CUDA driver without a device. Its memory is the process's, calls of the stream run at once, and
 // it knows the kernels of the tests by name. STUB_FAULT makes a function misbehave:
-//   crash:NAME hang:NAME fail:NAME:CODE devices:COUNT
+//   crash:NAME hang:NAME fail:NAME:CODE devices:COUNT version:NUMBER capability:NUMBER
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -25,18 +25,28 @@ static int fault(const char *name) {
 #define BEGIN { int code = fault(__func__); if (code) return code; }
 
 int cuInit(unsigned flags) { BEGIN return flags; }
-int cuDriverGetVersion(int *v) { BEGIN *v = 12040; return 0; }
+// number_of returns the number of a fault, or usual.
+static int number_of(const char *fault, int usual) {
+    const char *f = getenv("STUB_FAULT");
+    return f && !strncmp(f, fault, strlen(fault)) ? atoi(f + strlen(fault)) : usual;
+}
+
+int cuDriverGetVersion(int *v) { BEGIN *v = number_of("version:", 12040); return 0; }
 int cuDeviceGetCount(int *v) {
     BEGIN
-    const char *f = getenv("STUB_FAULT");
-    *v = f && !strncmp(f, "devices:", 8) ? atoi(f + 8) : 1;
+    *v = number_of("devices:", 1);
     return 0;
 }
 int cuDeviceGet(int *d, int i) { BEGIN *d = i; return 0; }
 int cuDeviceGetName(char *s, int n, int d) { BEGIN snprintf(s, n, "stub"); return 0; }
 int cuDeviceGetPCIBusId(char *s, int n, int d) { BEGIN snprintf(s, n, "0000:17:00.0"); return 0; }
 int cuDeviceTotalMem_v2(size_t *n, int d) { BEGIN *n = 1ull << 34; return 0; }
-int cuDeviceGetAttribute(int *v, int a, int d) { BEGIN *v = a == 75 ? 9 : 0; return 0; }
+int cuDeviceGetAttribute(int *v, int a, int d) {
+    BEGIN
+    int capability = number_of("capability:", 90);
+    *v = a == 75 ? capability / 10 : a == 76 ? capability % 10 : 0;
+    return 0;
+}
 int cuDevicePrimaryCtxRetain(void **c, int d) { BEGIN *c = (void *)0x11; return 0; }
 
 static __thread void *current;

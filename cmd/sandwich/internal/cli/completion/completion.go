@@ -20,6 +20,7 @@ import (
 var values = map[string]func() []string{
 	"attention":     words("auto", "f32", "dpbf16", "tdpbf16", "dpbusd"),
 	"compute":       words("auto", "f32", "int8", "int8-256", "int8-k", "bf16", "bf16-tile"),
+	"device":        words("auto", "none", "cuda:0", "vulkan:0"),
 	"device-ops":    words("auto", "all", "dense"),
 	"device-phases": words("auto", "prefill", "decode", "both"),
 	"effort":        words("quick", "standard", "full"),

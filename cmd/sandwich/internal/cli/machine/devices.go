@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/autodevice"
 	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
@@ -51,9 +52,11 @@ func newDoctorDevices() *cobra.Command {
 		Short: "List devices such as GPUs: memory, exactness and measured rates",
 		Long: `List the devices that the Vulkan and CUDA drivers of this host offer. Each is opened, its arithmetic is compared with
 Go's bit for bit, and its rates are measured; that takes a few seconds. Rates are stored in the data folder and measured
-again if the driver, the device or this program changes, or with --measure. Drivers run in a child process,
-	so that a crash
-of a driver does not end this program. --dump-host writes the executable of that process and does nothing else.`,
+again if the driver, the device or this program changes, or with --measure. A driver that crashed or hung, which
+--device auto avoids for a day, is tried again by this command and by later ones.
+
+Drivers run in a child process, so that a crash of a driver does not end this program. --dump-host writes the executable
+of that process and does nothing else.`,
 		Example: "  sandwich doctor devices\n  sandwich doctor devices --format json\n" +
 			"  sandwich doctor devices --dump-host host.elf && objdump -b binary -m i386:x86-64 -D host.elf",
 		Args: flags.ExactArgs(0, ""),
@@ -84,6 +87,7 @@ of a driver does not end this program. --dump-host writes the executable of that
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
+		DeviceFailures().Forget()
 		if *format == "json" {
 			return show.JSON(c.OutOrStdout(), map[string]any{"devices": all})
 		}
@@ -102,6 +106,12 @@ func ListDevices(ctx context.Context) []devrates.Device {
 		}
 	}
 	return list
+}
+
+// DeviceFailures returns the failures of drivers that this program stored on this host.
+func DeviceFailures() autodevice.Failures {
+	folder, _ := datafolder.Path() // empty on error: failures are not stored
+	return autodevice.OpenFailures(folder, build.ID())
 }
 
 // DeviceRates returns the store of device rates of this host and program, in the data folder.

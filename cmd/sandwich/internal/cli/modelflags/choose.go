@@ -25,7 +25,7 @@ const dataFolderText = "the data folder"
 func (f *Flags) asked() *selection.Options {
 	o := &selection.Options{Path: f.plan, ISA: f.ISA, KV: f.KV, Compute: f.Compute, Attend: f.Attention,
 		Threads: f.Threads, TP: f.Ranks}
-	o.AnyPlacement = f.device != "" || !f.obeysPlacement
+	o.AnyPlacement = f.deviceGiven() || !f.obeysPlacement
 	o.Devices = func() []devrates.Device { return machine.ListDevices(context.Background()) }
 	o.Build = build.ID()
 	o.Folder, _ = datafolder.Path() // empty on error: plans are neither looked up nor stored

@@ -3,12 +3,12 @@ package modelflags
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/deviceforecast"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles/devrates"
@@ -27,10 +27,10 @@ const (
 // AddDevice adds the flags of a device, for verbs that run phases on one. Other verbs ignore the
 // placement of a plan.
 func (f *Flags) AddDevice(c *cobra.Command) {
-	f.obeysPlacement = true
-	c.Flags().StringVar(&f.device, "device", "", "device for phases that it runs faster than the cores: none, auto "+
-		"(the first usable one), or an ID listed by 'sandwich doctor devices', such as cuda:0 (default: as in the "+
-		"plan, else none)")
+	f.obeysPlacement, f.set = true, c.Flags()
+	c.Flags().StringVar(&f.device, "device", anyDevice, "device for phases that it runs faster than the cores: none, "+
+		"auto (the fastest by prediction, if it is exact), or an ID listed by 'sandwich doctor devices', such as "+
+		"cuda:0; the placement of a plan precedes the default")
 	c.Flags().StringVar(&f.devicePhases, "device-phases", "auto", "phases that run on the device of --device: auto "+
 		"(those that it runs faster), prefill, decode or both")
 	c.Flags().StringVar(&f.deviceOps, "device-ops", "auto", "ops of these phases that run on the device: all, dense "+
@@ -44,24 +44,49 @@ func (f *Flags) AddDevice(c *cobra.Command) {
 		"the background; prompts use those that are ready")
 }
 
+// AddVerbose adds the flag that explains why devices are not used, for verbs that have no other
+// meaning of it.
+func AddVerbose(c *cobra.Command) {
+	c.Flags().BoolP("verbose", "v", false, "also print the devices that --device auto does not use, and why")
+}
+
+// deviceGiven reports whether a flag or a setting chooses the device, or phases or ops for it, so
+// that the placement of a plan has no effect.
+func (f *Flags) deviceGiven() bool {
+	given := func(flag, value string) bool {
+		return value != "" && value != "auto" || f.set != nil && f.set.Changed(flag)
+	}
+	return given("device", f.device) || given("device-phases", f.devicePhases) || given("device-ops", f.deviceOps)
+}
+
+// verbose reports whether the verb has --verbose and it is set.
+func (f *Flags) verbose() bool {
+	if f.set == nil {
+		return false
+	}
+	flag := f.set.Lookup("verbose")
+	return flag != nil && flag.Value.String() == "true"
+}
+
 // AddTuneDevice adds the flag of the device that tune measures.
 func (f *Flags) AddTuneDevice(c *cobra.Command) {
-	c.Flags().StringVar(&f.device, "device", noDevice, "device to measure next to the cores: none, auto (the first "+
-		"usable one), or an ID listed by 'sandwich doctor devices'; the plan places phases on it that it runs faster")
+	f.set = c.Flags()
+	c.Flags().StringVar(&f.device, "device", anyDevice, "device to measure next to the cores: none, auto (the fastest "+
+		"by its rates, if it is exact), or an ID listed by 'sandwich doctor devices'; the plan places phases on it "+
+		"that it runs faster")
 }
 
 // OpenTuneDevice opens the device of AddTuneDevice, nil for none. The caller closes it.
 func (f *Flags) OpenTuneDevice(ctx context.Context) (id string, dev device.Device, err error) {
-	if !f.usesDevice() {
+	switch f.device {
+	case "", noDevice:
 		return "", nil, nil
+	case anyDevice:
+		id, dev = f.fastestDevice(ctx)
+		return id, dev, nil
 	}
-	if id, dev, err = f.findDevice(ctx); err != nil {
-		return "", nil, exit.Usage(err)
-	}
-	if dev == nil {
-		show.Notice("--device auto: this host has no usable device")
-	}
-	return id, dev, nil
+	dev, err = f.openNamed(ctx)
+	return f.device, dev, exit.Usage(err)
 }
 
 // usesDevice reports whether --device asks for a device.
@@ -107,11 +132,11 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	case err == nil:
 		f.accelerate(s, id, dev, s.Plan.DeviceOps(), phases, optional)
 	case optional:
-		show.Notice(fmt.Sprintf("note: the cores run %s: %v", phaseList(phases), err))
+		show.Notice(fmt.Sprintf("note: the cores run %s: %v", deviceforecast.PhaseList(phases), err))
 	default:
 		return exit.Plan(fmt.Errorf("%w: the plan %s runs %s on device %s: %w; this host has %s; start with "+
-			"--device none to use the cores", plans.ErrForeignHost, s.Plan.Name, phaseList(phases), id, err,
-			devrates.List(machine.ListDevices(ctx))))
+			"--device none to use the cores", plans.ErrForeignHost, s.Plan.Name, deviceforecast.PhaseList(phases), id,
+			err, devrates.List(machine.ListDevices(ctx))))
 	}
 	return nil
 }
@@ -125,62 +150,20 @@ func (f *Flags) accelerate(s *session.Session, id string, dev device.Device, ops
 		Memory: memoryOf(dev, &s.Shape, s.File.Size(), phases),
 		Note:   func(text string) { show.Notice(fmt.Sprintf("%s: %s", id, text)) },
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
-			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, opsList(ops, phases)))
+			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, deviceforecast.OpsList(ops, phases)))
 		},
-		Refused: func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
+		Refused: func(err error) { show.Notice(fmt.Sprintf("%s: %v; the cores run both phases", id, err)) },
 		Lost:    func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
 	}
 }
 
-// inexact reports whether the self-test of a device found classes that are not exact.
-func inexact(d device.Device) bool { return d.Info().Exact != device.AllExact }
-
-// findDevice opens the device that the flag names, or the first one that can be opened. It returns
-// nil if auto finds none.
-func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
+// openNamed opens the device that the flag names.
+func (f *Flags) openNamed(ctx context.Context) (device.Device, error) {
 	machine.UseCompiledKernels()
-	if f.device != anyDevice {
-		dev, err := device.Open(ctx, f.device)
-		if err != nil {
-			return "", nil, fmt.Errorf("--device %s: %w; this host has: %s", show.Clip(f.device, 40), err,
-				devrates.List(machine.ListDevices(ctx)))
-		}
-		return f.device, dev, nil
+	dev, err := device.Open(ctx, f.device)
+	if err != nil {
+		return nil, fmt.Errorf("--device %s: %w; this host has: %s", show.Clip(f.device, 40), err,
+			devrates.List(machine.ListDevices(ctx)))
 	}
-	for _, found := range device.List(ctx) {
-		if found.Err != nil {
-			continue
-		}
-		dev, err := device.Open(ctx, found.ID)
-		switch {
-		case err != nil:
-		case inexact(dev) && !f.deviceRounding:
-			show.Notice(fmt.Sprintf("--device auto: %s is not exact (%s); --device-rounding permits it", found.ID,
-				device.AllExact&^dev.Info().Exact))
-			_ = dev.Close() // its process ends with this one
-		default:
-			return found.ID, dev, nil
-		}
-	}
-	return "", nil, nil
-}
-
-// opsList names the ops of phases that a device runs.
-func opsList(ops string, list []phase.Phase) string {
-	if ops == plans.DenseOps && len(list) > 0 {
-		return phaseList(list) + " but for the experts"
-	}
-	return phaseList(list)
-}
-
-// phaseList names phases.
-func phaseList(list []phase.Phase) string {
-	if len(list) == 0 {
-		return "neither phase"
-	}
-	var names []string
-	for _, p := range list {
-		names = append(names, p.String())
-	}
-	return strings.Join(names, " and ")
+	return dev, nil
 }

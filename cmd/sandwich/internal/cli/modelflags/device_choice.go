@@ -2,35 +2,29 @@ package modelflags
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/autodevice"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/deviceforecast"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/internal/num"
 	"sandwich/plans"
-	"sandwich/plans/evidence"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/device/rates"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
-	"sandwich/runtime/placement"
 	"sandwich/runtime/session"
-	"sandwich/tuner/measure/llm"
 )
-
-// reference is the request for which a placement is chosen, that of the tests of a plan.
-var reference = placement.Load{Requests: 1, Prompt: 512, Output: 64}
 
 // chooseDevice opens the device of --device and sets the plan of the session and the phases that
 // the device runs. onCores is the plan of the cores alone.
@@ -43,56 +37,245 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	if err != nil {
 		return exit.Usage(err)
 	}
+	t := &target{flags: f, session: s, onCores: onCores}
+	if f.device == anyDevice {
+		t.useFastest(ctx, ops, phases)
+		return nil
+	}
 	f.Loading.At("opening the device", 0)
-	id, dev, err := f.findDevice(ctx)
+	dev, err := f.openNamed(ctx)
 	if err != nil {
 		return exit.Usage(err)
 	}
-	if dev == nil {
-		show.Notice("--device auto: this host has no usable device; the cores run both phases")
-		f.use(s, onCores)
-		return nil
-	}
-	chosen, err := f.planForDevice(s, onCores)
-	if err != nil {
+	id := f.device
+	if err := t.choosePlan(); err != nil {
 		_ = dev.Close() // its process ends with this one
-		if f.device != anyDevice {
-			return exit.Usage(fmt.Errorf("--device %s: %w", show.Clip(f.device, 40), err))
-		}
-		show.Notice(fmt.Sprintf("%s: %v; the cores run both phases", id, err))
-		f.use(s, onCores)
-		return nil
+		return exit.Usage(fmt.Errorf("--device %s: %w", show.Clip(f.device, 40), err))
 	}
 	if phases != nil {
-		f.use(s, chosen)
-		f.accelerate(s, id, dev, ops, phases, f.device == anyDevice)
+		f.use(s, t.chosen)
+		f.accelerate(s, id, dev, ops, phases, false)
 		return nil
 	}
-	p, err := f.predict(ctx, s, id, dev, chosen, onCores)
+	p, err := t.measure(ctx, id, dev)
 	switch {
 	case dev.Err() != nil:
 		err := dev.Err()
 		_ = dev.Close()
-		if f.device != anyDevice {
-			return exit.With(exit.Failed, fmt.Errorf("%s: %w", id, err))
-		}
-		show.Notice(fmt.Sprintf("%s: %v; the cores run both phases", id, err))
-		f.use(s, onCores)
+		return exit.With(exit.Failed, fmt.Errorf("%s: %w", id, err))
 	case err != nil: // the engine measures forwards
 		show.Notice(fmt.Sprintf("%s: no prediction: %v; a forward of each phase is measured", id, err))
-		f.use(s, chosen)
+		f.use(s, t.chosen)
 		f.accelerate(s, id, dev, ops, nil, true)
-	case len(p.phases) == 0:
+	case len(p.Phases) == 0:
 		show.Notice(fmt.Sprintf("%s: %s", id, p))
 		_ = dev.Close()
 		f.use(s, onCores)
 	default:
 		show.Notice(fmt.Sprintf("%s: %s", id, p))
-		f.use(s, chosen)
-		f.accelerate(s, id, dev, ops, p.phases, true)
-		s.Accelerator.Check = p.cheap()
+		t.accelerate(id, dev, ops, p)
 	}
 	return nil
+}
+
+// auto returns the options of the choice of --device auto that do not depend on the model.
+func (f *Flags) auto() autodevice.Options {
+	return autodevice.Options{Rounding: f.deviceRounding, Failures: machine.DeviceFailures(),
+		Opening: func() {
+			f.Loading.At("opening the device", 0)
+			machine.UseCompiledKernels()
+		},
+		Unused: func(id, why string) {
+			// An ID without an index is a driver that found no device.
+			if f.verbose() || f.deviceGiven() && strings.Contains(id, ":") {
+				show.Notice(fmt.Sprintf("--device auto: %s is not used: %s", id, why))
+			}
+		},
+		Failed: func(id string, err error) {
+			show.Notice(fmt.Sprintf("--device auto: %s failed and is not used: %v", id, err))
+		}}
+}
+
+// fastestDevice opens the device that tune measures for --device auto, nil: none. Equal models run
+// the fastest on it by its rates, whatever the cores do.
+func (f *Flags) fastestDevice(ctx context.Context) (id string, dev device.Device) {
+	store, o := machine.DeviceRates(), f.auto()
+	usual := rates.Usual()
+	o.Stored = func(id string, info device.Info) *devrates.Device { return store.Known(id, info, usual...) }
+	o.Measure = func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
+		show.Notice(measuring(id, d))
+		return store.Of(ctx, id, d, false, usual...)
+	}
+	o.Predict = func(_ string, r *devrates.Device) (autodevice.Prediction, error) {
+		c := r.Class(usual[0].Class())
+		if c == nil {
+			return autodevice.Prediction{}, fmt.Errorf("it has no measured rate of class %q", usual[0].Class())
+		}
+		const weights = 1e9 // of a byte
+		prompt, output := float64(deviceforecast.Reference.Prompt), float64(deviceforecast.Reference.Output)
+		seconds := c.Seconds(2*weights*prompt, weights) + output*c.Seconds(2*weights, weights)
+		return autodevice.Prediction{Uses: true, Takes: time.Duration(seconds * 1e9),
+			Text: "its forwards are measured next to those of the cores"}, nil
+	}
+	c := autodevice.Choose(ctx, o)
+	if c == nil {
+		if f.deviceGiven() {
+			show.Notice("--device auto: this host has no usable device")
+		}
+		return "", nil
+	}
+	show.Notice(fmt.Sprintf("%s: %s", c.ID, c.Text))
+	return c.ID, c.Device
+}
+
+// measuring says that the rates of a device are measured.
+func measuring(id string, d device.Device) string {
+	return fmt.Sprintf("%s (%s): measuring its rates and those of the cores, a few seconds; they are stored", id,
+		d.Info().Name)
+}
+
+// target is a model for which a device is chosen.
+type target struct {
+	flags   *Flags
+	session *session.Session
+	onCores *selection.Choice // plan of the cores alone
+
+	planned  bool              // choosePlan was called
+	planErr  error             // its result
+	chosen   *selection.Choice // plan for a device
+	ops      *model.Model
+	products []rates.Product // that the device computes
+}
+
+// choosePlan chooses the plan for a device. It fails if no device can run the model under a plan
+// that the flags permit. Later calls return the result of the first.
+func (t *target) choosePlan() error {
+	if t.planned {
+		return t.planErr
+	}
+	t.planned = true
+	t.planErr = func() (err error) {
+		if t.ops, err = arch.ModelOf(t.session.File); err != nil {
+			return err
+		}
+		if err := offload.CheckModel(t.ops); err != nil {
+			return err
+		}
+		if t.chosen, err = t.flags.planForDevice(t.session, t.onCores); err != nil {
+			return err
+		}
+		t.products, err = offload.Products(t.ops, t.chosen.Plan)
+		return err
+	}()
+	return t.planErr
+}
+
+// measure predicts by the rates of an open device, which it measures if they are not stored.
+func (t *target) measure(ctx context.Context, id string, dev device.Device) (*deviceforecast.Prediction, error) {
+	t.flags.Loading.At("measuring the device", 0)
+	measured, err := machine.DeviceRates().Of(ctx, id, dev, false, t.products...)
+	if err != nil {
+		return nil, err
+	}
+	return t.predict(ctx, &measured)
+}
+
+// predict chooses the phases of a device by its rates and the figures of the cores.
+func (t *target) predict(ctx context.Context, measured *devrates.Device) (*deviceforecast.Prediction, error) {
+	host, err := machine.DeviceRates().Cores(func(p *profiles.Profile) error {
+		return machine.MeasureCeilings(ctx, p, calibrate.Options{})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return deviceforecast.Predict(measured, host, t.ops, t.chosen, t.onCores)
+}
+
+// useFastest sets the plan of the session, and the device with which a request is predicted to be
+// the fastest, if that is faster than the cores alone. phases are those that the device runs, nil:
+// those that it runs faster.
+func (t *target) useFastest(ctx context.Context, ops string, phases []phase.Phase) {
+	f, store, o := t.flags, machine.DeviceRates(), t.flags.auto()
+	predictions := map[string]*deviceforecast.Prediction{}
+	o.Reject = t.reject
+	o.Stored = func(id string, info device.Info) *devrates.Device { return store.Known(id, info, t.products...) }
+	o.Measure = func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
+		f.Loading.At("measuring the device", 0)
+		show.Notice(measuring(id, d))
+		return store.Of(ctx, id, d, false, t.products...)
+	}
+	o.Predict = func(id string, r *devrates.Device) (autodevice.Prediction, error) {
+		p, err := t.predict(ctx, r)
+		switch {
+		case err != nil && f.deviceGiven(): // the engine measures forwards
+			return autodevice.Prediction{Uses: true, Takes: math.MaxInt64,
+				Text: fmt.Sprintf("no prediction: %v; a forward of each phase is measured", err)}, nil
+		case err != nil:
+			return autodevice.Prediction{}, err
+		}
+		predictions[id] = p
+		return autodevice.Prediction{Uses: len(p.Phases) > 0 || phases != nil, Takes: p.Takes(phases),
+			Text: p.String()}, nil
+	}
+	c := autodevice.Choose(ctx, o)
+	if c == nil {
+		if f.deviceGiven() {
+			show.Notice("--device auto: no device is used; the cores run both phases")
+		}
+		f.use(t.session, t.onCores)
+		return
+	}
+	show.Notice(fmt.Sprintf("%s: %s", c.ID, c.Text))
+	p := predictions[c.ID]
+	switch {
+	case phases != nil:
+		f.use(t.session, t.chosen)
+		f.accelerate(t.session, c.ID, c.Device, ops, phases, true)
+	case p == nil:
+		f.use(t.session, t.chosen)
+		f.accelerate(t.session, c.ID, c.Device, ops, nil, true)
+	default:
+		t.accelerate(c.ID, c.Device, ops, p)
+	}
+	t.orCores(c.ID)
+}
+
+// reject returns why --device auto does not consider a device, or "".
+func (t *target) reject(info device.Info) string {
+	if err := t.choosePlan(); err != nil {
+		return err.Error()
+	}
+	b := t.onCores.Bundle
+	if t.flags.deviceGiven() || b == nil || !b.Plan.Tuned {
+		return ""
+	}
+	for _, d := range b.Host.Devices {
+		if d.Name == info.Name && d.Driver == info.Driver {
+			return "the plan " + b.Plan.Name + " was tuned with it, and the cores were faster"
+		}
+	}
+	return ""
+}
+
+// accelerate uses a device for the phases that were predicted.
+func (t *target) accelerate(id string, dev device.Device, ops string, p *deviceforecast.Prediction) {
+	t.flags.use(t.session, t.chosen)
+	t.flags.accelerate(t.session, id, dev, ops, p.Phases, true)
+	t.session.Accelerator.Check = p.Cheap()
+}
+
+// orCores lets the session use the plan of the cores if the engine does not use the device, and
+// remembers a device whose kernels compute other results.
+func (t *target) orCores(id string) {
+	if t.chosen != t.onCores {
+		t.session.WithoutDevice = func() { t.flags.use(t.session, t.onCores) }
+	}
+	on, failures := &t.session.Accelerator, machine.DeviceFailures()
+	refused := on.Refused
+	on.Refused = func(err error) {
+		failures.Add(id, err)
+		refused(err)
+	}
 }
 
 // planForDevice returns a plan that a device can run: that of the cores if it can, else the default
@@ -119,175 +302,4 @@ func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*s
 		return nil, err
 	}
 	return c, c.Plan.DeviceKernels()
-}
-
-// prediction is the predicted choice of a placement.
-type prediction struct {
-	cores, device placement.Side
-	ops           string // that run on the device
-	chunk         int
-	phases        []phase.Phase // that run on the device
-	alone, best   time.Duration // of the reference request, on the cores and as chosen
-}
-
-// String describes the prediction.
-func (p *prediction) String() string {
-	rate := func(l placement.Line, rows int) float64 { return float64(rows) / l.Of(rows).Seconds() }
-	return fmt.Sprintf("predicted prefill %.1f tokens/s on the device and %.1f on the cores, decode %.1f and %.1f; "+
-		"it runs %s", rate(p.device[phase.Prefill], p.chunk), rate(p.cores[phase.Prefill], p.chunk),
-		rate(p.device[phase.Decode], 1), rate(p.cores[phase.Decode], 1), opsList(p.ops, p.phases))
-}
-
-// checkLimit is the predicted time of the forwards of a check of the prediction up to which the
-// check is made.
-const checkLimit = 300 * time.Millisecond
-
-// cheap reports whether measuring forwards of both phases on both sides takes little time.
-func (p *prediction) cheap() bool {
-	var sum time.Duration
-	for _, side := range []placement.Side{p.cores, p.device} {
-		sum += side[phase.Prefill].Of(engine.MeasuredRows) + side[phase.Decode].Of(1)
-	}
-	return sum <= checkLimit
-}
-
-// predict chooses the phases of a device under a plan by the device's rates and the figures of the
-// cores. The cores alone run onCores, whose paths may be faster.
-func (f *Flags) predict(ctx context.Context, s *session.Session, id string, dev device.Device,
-	chosen, onCores *selection.Choice) (*prediction, error) {
-	ops, err := arch.ModelOf(s.File)
-	if err != nil {
-		return nil, err
-	}
-	products, err := offload.Products(ops, chosen.Plan)
-	if err != nil {
-		return nil, err
-	}
-	store := machine.DeviceRates()
-	f.Loading.At("measuring the device", 0)
-	rates, err := store.Of(ctx, id, dev, false, products...)
-	if err != nil {
-		return nil, err
-	}
-	host, err := store.Cores(func(p *profiles.Profile) error {
-		return machine.MeasureCeilings(ctx, p, calibrate.Options{})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return predicted(&rates, host, ops, chosen, onCores)
-}
-
-// predicted chooses the phases; see predict.
-func predicted(rates *devrates.Device, host *profiles.Profile, ops *model.Model, chosen,
-	onCores *selection.Choice) (*prediction, error) {
-	forecast, err := offload.NewForecast(rates, ops, chosen.Plan)
-	if err != nil {
-		return nil, err
-	}
-	var sides [2]placement.Side
-	for i, c := range []*selection.Choice{chosen, onCores} {
-		if sides[i], err = CoresSide(host, ops, c); err != nil {
-			return nil, err
-		}
-	}
-	load := reference
-	load.Chunk = chosen.Plan.Chunk
-	r := placement.Rates{Cores: sides[0], Device: forecast.Side()}
-	r.ToCores, r.ToDevice = forecast.Copies()
-	onDevice := chosen.Plan.Model.DeviceOps()
-	if r.Shared = onDevice == plans.DenseOps; r.Shared {
-		if err := addExperts(&r.Device, sides[0], host, ops, chosen.Plan); err != nil {
-			return nil, err
-		}
-	}
-	best := placement.Choose(load, r)[0]
-	load.Chunk = onCores.Plan.Chunk
-	alone := placement.Choose(load, placement.Rates{Cores: sides[1], Device: sides[1]})[0]
-	p := &prediction{cores: sides[1], device: r.Device, chunk: min(chosen.Plan.Chunk, reference.Prompt),
-		ops: onDevice, phases: best.Device, alone: alone.Latency, best: best.Latency}
-	if p.alone <= p.best { // also if the plan for the device has slower paths on the cores
-		p.phases = nil
-	}
-	return p, nil
-}
-
-// addExperts adds the time of the experts to the forwards on a device: the share of the forwards on
-// the cores that their ceilings give.
-func addExperts(device *placement.Side, cores placement.Side, host *profiles.Profile, ops *model.Model,
-	p *plans.Plan) error {
-	for of, test := range referenceTests() {
-		share, err := llm.ExpertsShare(host, ops, p, test)
-		if err != nil {
-			return fmt.Errorf("rates of the cores: %w", err)
-		}
-		device[of] = device[of].Plus(cores[of], share)
-	}
-	return nil
-}
-
-// referenceTests returns the tests of the reference request by phase.
-func referenceTests() []llm.Test {
-	return llm.Tests([]int{reference.Prompt}, []int{reference.Output}, nil, 1)
-}
-
-// ceilingShare is the share of its ceilings that an untuned plan is assumed to reach on the cores.
-const ceilingShare = 0.7
-
-// CoresSide returns the times of forwards on the cores: those that were measured when the plan was
-// tuned, else those of the ceilings.
-func CoresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s placement.Side, err error) {
-	tests := referenceTests()
-	var rate [phase.Count]float64
-	for i, p := range phase.All {
-		if c.Bundle != nil {
-			rate[p] = tunedRate(&c.Bundle.Evidence, p)
-		}
-		if rate[p] > 0 {
-			continue
-		}
-		most, _, err := llm.AtMost(host, ops, c.Plan, tests[i])
-		if err != nil {
-			return s, fmt.Errorf("rates of the cores: %w", err)
-		}
-		rate[p] = ceilingShare * most
-	}
-	if min(rate[phase.Prefill], rate[phase.Decode]) <= 0 {
-		return s, errors.New("rates of the cores are 0")
-	}
-	s[phase.Prefill].Row = 1e9 / rate[phase.Prefill]
-	s[phase.Decode].Fixed = time.Duration(1e9 / rate[phase.Decode])
-	return s, nil
-}
-
-// tunedRate returns the median rate of the best arm of the cores in the race of a phase: in the
-// longest prompt, or in decode steps of one sequence. It returns 0 if there is none, or if the race
-// ran a part of the model.
-func tunedRate(e *evidence.Evidence, p phase.Phase) (rate float64) {
-	places, _ := e.Places(p.String())
-	i := slices.IndexFunc(places, func(x evidence.Place) bool { return !plans.IsDeviceArm(x.Arm) })
-	if i < 0 {
-		return 0
-	}
-	most := 0
-	for _, a := range places[i].Tests {
-		var n int
-		switch {
-		case len(a.Samples) == 0 || strings.Contains(a.Test, ","):
-			continue
-		case p == phase.Decode:
-			if a.Test != "tg batch 1" && !strings.HasPrefix(a.Test, "tg64") {
-				continue
-			}
-			n = 1
-		default:
-			if _, err := fmt.Sscanf(a.Test, "pp%d", &n); err != nil {
-				continue
-			}
-		}
-		if n > most {
-			most, rate = n, num.Median(a.Samples)
-		}
-	}
-	return rate
 }

@@ -1,6 +1,7 @@
 package modelflags
 
 import (
+	"sandwich/cmd/sandwich/internal/deviceforecast"
 	"sandwich/plans"
 	"sandwich/runtime/device"
 	"sandwich/runtime/mem"
@@ -25,12 +26,12 @@ func memoryOf(dev device.Device, shape *plans.ModelShape, weights int64, phases 
 	l := unified.Load{Weights: weights, Available: -1}
 	onCores := phase.Count - len(phases)
 	if onCores > 0 {
-		l.CoresRead = l.Weights * int64(reference.Output)
+		l.CoresRead = l.Weights * int64(deviceforecast.Reference.Output)
 	}
 	if onCores == 1 || phases == nil {
 		const keysAndValues, halfBytes = 2, 2
 		position := int64(keysAndValues * halfBytes * shape.KVHeads * shape.HeadDim * shape.Layers)
-		l.Copied = position * int64(reference.Prompt)
+		l.Copied = position * int64(deviceforecast.Reference.Prompt)
 	}
 	if free := mem.Available(); free >= 0 {
 		l.Available = max(0, free-l.Weights)

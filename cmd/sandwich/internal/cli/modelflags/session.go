@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
@@ -33,7 +34,8 @@ type Flags struct {
 	Model, plan      string
 	ISA, KV, Compute string
 	Attention        string
-	device           string // see AddDevice
+	device           string         // see AddDevice
+	set              *pflag.FlagSet // of the verb; nil if it has no --device
 	devicePhases     string
 	deviceOps        string
 	deviceRounding   bool
@@ -66,7 +68,7 @@ func (f *Flags) Exclusive() error {
 			return fmt.Errorf("%s cannot be used with --models; name the model and its plan there", x.name)
 		}
 	}
-	if f.usesDevice() {
+	if f.usesDevice() && f.deviceGiven() {
 		return errors.New("--device cannot be used with --models; the models run on the cores")
 	}
 	return nil
@@ -133,11 +135,12 @@ func (f *Flags) Choose(s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	if f.obeysPlacement && f.usesDevice() {
+	placed := c.Plan.Placement != nil || c.Lacks != ""
+	if f.obeysPlacement && f.usesDevice() && (f.deviceGiven() || !placed) {
 		return f.chooseDevice(context.Background(), s, c)
 	}
 	f.use(s, c)
-	if f.obeysPlacement && f.device == "" {
+	if f.obeysPlacement && !f.deviceGiven() {
 		return f.openPlanned(context.Background(), s)
 	}
 	return nil
@@ -182,12 +185,12 @@ func (f *Flags) Check() error {
 	case err != nil:
 		return exit.Usage(err)
 	case phases != nil && !f.usesDevice():
-		return exit.Usage(errors.New("--device-phases needs a device; give --device auto or an ID too"))
+		return exit.Usage(errors.New("--device-phases needs a device; leave out --device none"))
 	case !slices.Contains([]string{"", "auto", plans.AllOps, plans.DenseOps}, f.deviceOps):
 		return exit.Usage(fmt.Errorf("--device-ops %s is unknown; give auto, %s or %s", show.Clip(f.deviceOps, 20),
 			plans.AllOps, plans.DenseOps))
 	case f.deviceOps != "" && f.deviceOps != "auto" && !f.usesDevice():
-		return exit.Usage(errors.New("--device-ops needs a device; give --device auto or an ID too"))
+		return exit.Usage(errors.New("--device-ops needs a device; leave out --device none"))
 	}
 	switch {
 	case f.Threads < 0:

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sandwich/cmd/sandwich/internal/cli/machine"
-	"sandwich/cmd/sandwich/internal/cli/modelflags"
+	"sandwich/cmd/sandwich/internal/deviceforecast"
 	"sandwich/plans/bundle"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
@@ -55,7 +55,7 @@ func (g *graphForward) graphs(b *bundle.Bundle) (graphs []*execgraph.Graph, note
 	if err != nil {
 		notes = append(notes, fmt.Sprintf("Times on %s are unknown: %v.", id, err))
 	}
-	side, sideErr := modelflags.CoresSide(&b.Host, ops, &selection.Choice{Plan: &b.Plan, Bundle: b})
+	side, sideErr := deviceforecast.CoresSide(&b.Host, ops, &selection.Choice{Plan: &b.Plan, Bundle: b})
 	if sideErr != nil {
 		notes = append(notes, fmt.Sprintf("Times on the cores are those of the ceilings: %v.", sideErr))
 	}

@@ -39,7 +39,8 @@ func (f *accessFlags) add(c *cobra.Command) {
 	fs.BoolVar(&f.noPage, "no-page", false, "answer / with a line of text also for browsers, instead of the page")
 	fs.StringVar(&f.log, "log", "text", "format of the request log on stderr: text, json or off")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
-		"also log the parameters of each request (never its text), and requests of /health, /metrics and the page")
+		"also log the parameters of each request (never its text), and requests of /health, /metrics and the page; "+
+			"print the devices that --device auto does not use, and why")
 }
 
 func (f *accessFlags) check() error {

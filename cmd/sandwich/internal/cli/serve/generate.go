@@ -58,11 +58,13 @@ the number of positions, then the logits after each position of the prompt as li
 		Example: `  sandwich generate -p "Once upon a time"
   sandwich generate --model llama.gguf --chat -p "Why is the sky blue?" -n 200 --temperature 0.7
   sandwich generate --model llama.gguf --tokens 1,15043,3186 -n 48 --compute f32 --kv f32 --format json
+  sandwich generate --model llama.gguf --device none -v -p "Once upon a time"
   echo "Dear Sir or Madam," | sandwich generate -p -`,
 		Args: flags.ExactArgs(0, ""),
 	}
 	f.session.Add(c)
 	f.session.AddDevice(c)
+	modelflags.AddVerbose(c)
 	fs := c.Flags()
 	fs.StringVarP(&f.prompt, "prompt", "p", "", "text to continue; - reads standard input")
 	fs.StringVar(&f.tokens, "tokens", "", "token ids to continue, such as 1,2,3")

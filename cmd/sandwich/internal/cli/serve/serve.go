@@ -85,6 +85,9 @@ was made on other CPUs of equal shape is used with its CPUs renumbered. If none 
 differs in, and the default plan serves; --strict refuses that. If the registry does not answer, the last plan from
 --plans-cache serves.
 
+If the host has a device that computes exactly, such as a GPU, and the plan places no phase, the device runs the phases
+that it is predicted to run faster (--device, docs/devices.md). -v prints the devices that are not used, and why.
+
 Requests from pages of other sites are refused: bodies must be application/json, on a loopback address the Host must be
 localhost or the address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with
 different API keys share no prefix cache.`,
@@ -97,6 +100,7 @@ different API keys share no prefix cache.`,
   sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict
   sandwich serve --model llama.gguf --plans registry.example/plans --strict --require-key release.pub
   sandwich serve --model llama.gguf --plan llama.plan --dry-run
+  sandwich serve --model llama.gguf --device none
   sandwich serve --models models.yaml`,
 		Args:        flags.ExactArgs(0, ""),
 		Annotations: map[string]string{root.ReloadsOnHangUp: "yes"},

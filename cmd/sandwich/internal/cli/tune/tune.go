@@ -61,7 +61,7 @@ const examples = `  sandwich tune --model llama.gguf
   sandwich tune --model llama.gguf -o llama.plan --resume
   sandwich tune --model llama.gguf -o llama.plan --rerun 30
   sandwich tune --model llama.gguf --rerun 30 --every-set
-  sandwich tune --model llama.gguf --device auto
+  sandwich tune --model llama.gguf --device none
   sandwich tune --model llama.gguf --budget 1h --plans registry.example/plans --push --sign release.pem
   sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`
 
@@ -77,8 +77,9 @@ find it. The default plan is measured interleaved with every candidate. It is ke
 by more than the difference between two equal arms. If a plan for the same host and model at -o was measured better, it
 is kept and the new plan is written next to it as PLAN.1; --force replaces it.
 
-With --device, whole forwards also run on a device such as a GPU. The plan places the phases on it that the device runs
-faster; if a host lacks the device, the cores run them with the kernels that were the fastest there.
+If the host has a device that computes exactly, such as a GPU, whole forwards also run on it (--device). The plan places
+the phases on it that the device runs faster; if a host lacks the device, the cores run them with the kernels that were
+the fastest there.
 
 The model is a GGUF file, a config.json of Hugging Face, or a preset: shapes suffice for tuning. Finished trials are
 journaled next to the plan; --resume continues an interrupted run. The results of kernel searches are stored in the data
@@ -98,6 +99,7 @@ the ranking excluded.`,
 	}
 	f.Session.AddModel(c)
 	f.Session.AddTuneDevice(c)
+	modelflags.AddVerbose(c)
 	fs := c.Flags()
 	fs.IntVarP(&f.Session.Threads, "threads", "t", 0, "maximum number of PUs to use (default: all allowed ones)")
 	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")

@@ -3,8 +3,10 @@ package llm
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec/tp"
@@ -31,7 +33,7 @@ func (f *llmFlags) chooseArms(s *session.Session) (chosen []*llm.Arm, err error)
 		}
 	}
 	if s.Accelerator.Device != nil {
-		chosen[0].Name += " with " + s.Accelerator.Name
+		chosen[0].Name += onDevice(s)
 	}
 	if f.compare && (plan.Tuned || plan.TP() > 1 || s.Accelerator.Device != nil) {
 		o := f.session
@@ -44,6 +46,9 @@ func (f *llmFlags) chooseArms(s *session.Session) (chosen []*llm.Arm, err error)
 	}
 	return chosen, nil
 }
+
+// onDevice returns the end of the name of an arm with the device of a session.
+func onDevice(s *session.Session) string { return " with " + s.Accelerator.Name }
 
 // openArms loads the model for every arm.
 func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*llm.Arm, error) {
@@ -69,6 +74,13 @@ func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*llm.Arm
 			if a.Device, err = engine.Accelerate(ctx, runner, s.Accelerator, f.batch, positions); err != nil {
 				return open, exit.Model(err)
 			}
+			if a.Device == nil {
+				a.Name = strings.TrimSuffix(a.Name, onDevice(s))
+			}
+			a.Device.OrCores(func(err error) {
+				a.Name += ", which was lost"
+				show.Notice(fmt.Sprintf("%s: the device failed; the cores run the tests: %v", s.Accelerator.Name, err))
+			})
 		}
 		if f.counters {
 			a.Count(f.source)

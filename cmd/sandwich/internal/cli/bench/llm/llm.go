@@ -8,6 +8,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/bench/drafts"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/runtime/counters"
 )
 
@@ -115,6 +116,7 @@ func addMoved(c *cobra.Command) func() func() error {
 func (f *llmFlags) add(c *cobra.Command) {
 	f.session.AddPlan(c)
 	f.session.AddDevice(c)
+	modelflags.AddVerbose(c)
 	fs := c.Flags()
 	fs.IntSliceVarP(&f.threads, "threads", "t", nil, "worker threads, such as 1,2 (default: as in the plan)")
 	f.testFlags.add(fs)

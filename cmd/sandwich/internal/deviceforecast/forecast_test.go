@@ -1,4 +1,4 @@
-package modelflags
+package deviceforecast
 
 import (
 	"slices"
@@ -62,7 +62,7 @@ func ceilingHost(t *testing.T) *profiles.Profile {
 
 // TestPredicted checks the phases that are chosen by the rates of a device and by the figures of
 // the cores: those of the evidence, else the ceilings.
-func TestPredicted(t *testing.T) {
+func TestPredict(t *testing.T) {
 	host := ceilingHost(t)
 	config, err := synth.Preset("tinyllama-1.1b")
 	if err != nil {
@@ -107,17 +107,17 @@ func TestPredicted(t *testing.T) {
 		{"figures of tuning", 1e14, 5e9, tuned, tuned, []phase.Phase{phase.Decode}},
 		{"slow paths on the cores", 2e11, 1e10, &selection.Choice{Plan: &slow}, untuned, nil},
 	} {
-		p, err := predicted(deviceOf(t, ops, c.chosen.Plan, c.flop, c.bytes), host, ops, c.chosen, c.onCores)
+		p, err := Predict(deviceOf(t, ops, c.chosen.Plan, c.flop, c.bytes), host, ops, c.chosen, c.onCores)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(p.phases, c.want) || p.best <= 0 || p.alone <= 0 {
+		if !slices.Equal(p.Phases, c.want) || p.Best <= 0 || p.Alone <= 0 {
 			t.Errorf("%s: %+v, want %v", c.name, p, c.want)
 		}
 	}
 	d := deviceOf(t, ops, plan, 1e12, 1e10)
 	d.Classes = d.Classes[:2]
-	if _, err := predicted(d, host, ops, untuned, untuned); err == nil ||
+	if _, err := Predict(d, host, ops, untuned, untuned); err == nil ||
 		!strings.Contains(err.Error(), `no measured rate of class "product q8_0 int8"`) {
 		t.Errorf("a device without rates of products: %v", err)
 	}
@@ -152,11 +152,11 @@ func TestPredictedExperts(t *testing.T) {
 	for i := range fast.Classes {
 		fast.Classes[i].LeastSeconds = 0
 	}
-	p, err := predicted(fast, host, ops, c, c)
+	p, err := Predict(fast, host, ops, c, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.phases, phase.All[:]) || p.ops != plans.DenseOps ||
+	if !slices.Equal(p.Phases, phase.All[:]) || p.ops != plans.DenseOps ||
 		!strings.HasSuffix(p.String(), "it runs prefill and decode but for the experts") {
 		t.Errorf("%s", p)
 	}
@@ -166,7 +166,7 @@ func TestPredictedExperts(t *testing.T) {
 			t.Errorf("%s: the experts take %.2f of the time of the cores", ph, share)
 		}
 	}
-	if p, err := predicted(deviceOf(t, ops, plan, 1e9, 1e8), host, ops, c, c); err != nil || p.phases != nil {
+	if p, err := Predict(deviceOf(t, ops, plan, 1e9, 1e8), host, ops, c, c); err != nil || p.Phases != nil {
 		t.Errorf("a slow device: %v, %v", p, err)
 	}
 }
