@@ -3,6 +3,7 @@ package hint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -96,8 +97,14 @@ func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 	return near
 }
 
-// Nearest returns the name with the least edit distance to a text, or "" if none is similar.
+// Nearest returns the name that has the meaning of a flag of another program, or else the least
+// edit distance to a text; "" if none is similar.
 func Nearest(text string, names []string) (near string) {
+	for _, own := range foreignFlags[strings.ToLower(text)].flags {
+		if slices.Contains(names, own) {
+			return own
+		}
+	}
 	best := mostDistance(text)
 	for _, name := range names {
 		if d := editDistance(text, name); d < best {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,7 +96,7 @@ func sourceOf(f *pflag.Flag) string {
 func set(c *cobra.Command, flag *pflag.Flag, f *file) (source string, err error) {
 	if text, ok := os.LookupEnv(variable(flag.Name)); ok {
 		if err := c.Flags().Set(flag.Name, text); err != nil {
-			return "", fmt.Errorf("%s=%s: %w", variable(flag.Name), show.Clip(text, 60), cause(err))
+			return "", fmt.Errorf("%s=%s: %w", variable(flag.Name), show.Clip(text, 60), cause(err, flag))
 		}
 		return fromEnvironment, nil
 	}
@@ -108,16 +109,26 @@ func set(c *cobra.Command, flag *pflag.Flag, f *file) (source string, err error)
 	}
 	for _, v := range values {
 		if err := c.Flags().Set(flag.Name, v); err != nil {
-			return "", fmt.Errorf("%s: %s: %s: %w", at, flag.Name, show.Clip(v, 60), cause(err))
+			return "", fmt.Errorf("%s: %s: %s: %w", at, flag.Name, show.Clip(v, 60), cause(err, flag))
 		}
 	}
 	return fromFile, nil
 }
 
-// cause removes the prefix of pflag, which names a flag that was not given.
-func cause(err error) error {
+// cause removes the prefix of pflag, which names a flag that was not given, and says how numbers
+// and truth values are written.
+func cause(err error, flag *pflag.Flag) error {
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	var number *strconv.NumError
+	kind := flag.Value.Type()
+	switch {
+	case errors.As(err, &number) && kind == "bool":
+		return errors.New("write true or false")
+	case errors.As(err, &number) && strings.HasPrefix(kind, "float"):
+		return errors.New("write a number")
+	case errors.As(err, &number):
+		return errors.New("write a whole number in range")
+	case errors.As(err, &invalid):
 		return invalid.Unwrap()
 	}
 	return err
