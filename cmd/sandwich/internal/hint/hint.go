@@ -97,14 +97,18 @@ func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 	return near
 }
 
-// Nearest returns the name that has the meaning of a flag of another program, or else the least
-// edit distance to a text; "" if none is similar.
-func Nearest(text string, names []string) (near string) {
-	for _, own := range foreignFlags[strings.ToLower(text)].flags {
+// Foreign returns the name that has the meaning of a flag of another program, "" if there is none.
+func Foreign(flag string, names []string) string {
+	for _, own := range foreignFlags[strings.ToLower(flag)].flags {
 		if slices.Contains(names, own) {
 			return own
 		}
 	}
+	return ""
+}
+
+// Nearest returns the name with the least edit distance to a text, or "" if none is similar.
+func Nearest(text string, names []string) (near string) {
 	best := mostDistance(text)
 	for _, name := range names {
 		if d := editDistance(text, name); d < best {

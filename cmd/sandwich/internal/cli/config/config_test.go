@@ -139,6 +139,30 @@ func TestEmptyFiles(t *testing.T) {
 	}
 }
 
+// TestPlaces checks that an error about a flag says where the flag was set.
+func TestPlaces(t *testing.T) {
+	path := writeConfig(t, "serve:\n  threads: 8\n  allow-host: [x]\n")
+	t.Setenv("SANDWICH_LISTEN", "a:1")
+	root := testRoot(new(given))
+	root.SetArgs([]string{"serve", "--allow-host", "y", "--config", path})
+	c, err := root.ExecuteC()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for message, want := range map[string]string{
+		"--threads 8 is out of range":        "; --threads is set in " + path + ":2",
+		"a:1 is no address; change --listen": "; --listen is set in SANDWICH_LISTEN",
+		"--threads-batch is unknown":         "",
+		"--allow-host y":                     "",
+		"threads":                            "",
+		path + ":2: --threads":               "",
+	} {
+		if got := Places(c, message); got != want {
+			t.Errorf("%s: %q, want %q", message, got, want)
+		}
+	}
+}
+
 // TestPrint checks that what config print writes is a valid file with the same values.
 func TestPrint(t *testing.T) {
 	path := writeConfig(t, "serve:\n  threads: 8\n  allow-host: [x, \"y: z\"]\n")

@@ -94,7 +94,9 @@ func (f *file) unknown(key *yaml.Node, what string, c *cobra.Command, names []st
 		of = " of " + c.CommandPath()
 	}
 	meant := ""
-	if owners := ownersOf(f.root, key.Value); what == "setting" && len(owners) > 0 {
+	if near := hint.Foreign(key.Value, names); near != "" {
+		meant = fmt.Sprintf("; did you mean %s?", near)
+	} else if owners := ownersOf(f.root, key.Value); what == "setting" && len(owners) > 0 {
 		meant = "; it is one of " + show.Join(" and ", owners[:min(len(owners), mostOwners)]...)
 	} else if near := hint.Nearest(show.Clip(key.Value, 60), names); near != "" {
 		meant = fmt.Sprintf("; did you mean %s?", near)
