@@ -133,10 +133,12 @@ divisions: ## ten thousand forwards with random divisions among heterogeneous wo
 soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)
 
-clients: build ## what SDKs ask, of the embedded model: official and other clients, in Go and JavaScript (docs/clients.md); needs npm
-	cd runtime/server/clients && npm ci && node --test --test-concurrency=1 openai.test.mjs families.test.mjs ai-sdk.test.mjs \
+# MODELS=1: the servers of make clients and make agents serve several models, with --models.
+MODELS ?=
+clients: build ## what SDKs ask, of the embedded model: official and other clients, in Go and JavaScript (docs/clients.md); needs npm (MODELS=1: of servers of several models)
+	cd runtime/server/clients && npm ci && MODELS=$(MODELS) node --test --test-concurrency=1 openai.test.mjs families.test.mjs ai-sdk.test.mjs \
 	  langchain.test.mjs anthropic.test.mjs ollama.test.mjs embeddings.test.mjs
-	cd runtime/server/clients && $(GO) test -count=1 -v .
+	cd runtime/server/clients && MODELS=$(MODELS) $(GO) test -count=1 -v .
 
 PAGE_TESTS := runtime/server/page/browser
 test-page: build ## the page of the server in Chromium: chat, stop, reload, lost server, keys, 320 to 1,600 px, axe, hostile output; needs npm; installs Chromium if apt-get and root are there, else it is skipped (PAGE_PICTURES: folder for screenshots)
@@ -154,11 +156,11 @@ schemas: build ## answers under SCHEMAS generated schemas and a fifth as many to
 AGENT_PRESET ?= qwen3-0.6b
 AGENT_TOKENIZER ?= $(abspath runtime/demo/tales-6m-q8_0.gguf)
 AGENT_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET)$(if $(AGENT_TOKENIZER),-$(notdir $(AGENT_TOKENIZER:.gguf=))).gguf)
-agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; some minutes each; needs npm (AGENT_TOKENIZER: a GGUF file whose tokenizer the random model gets)
+agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; some minutes each; needs npm (AGENT_TOKENIZER: a GGUF file whose tokenizer the random model gets; MODELS=1: of a server of several models)
 	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --template runtime/server/clients/tools.jinja \
 	  $(if $(AGENT_TOKENIZER),--tokenizer-of $(AGENT_TOKENIZER)) -o $(AGENT_MODEL)
 	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && \
-	  AGENT_LOGS=$(AGENT_LOGS) AGENT_MODEL=$(AGENT_MODEL) node --test-reporter=spec agents.test.mjs
+	  MODELS=$(MODELS) AGENT_LOGS=$(AGENT_LOGS) AGENT_MODEL=$(AGENT_MODEL) node --test-reporter=spec agents.test.mjs
 
 AGENT_SESSIONS := bin/agent-sessions
 agent-sessions: build ## records sessions of the agents of make agents with a model of one layer, and replays them with a restart in the middle, with and without the prefix store; needs npm

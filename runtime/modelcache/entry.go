@@ -65,15 +65,22 @@ func (e *Entry) Pin(pinned bool) {
 
 // State returns the state of the model.
 func (e *Entry) State() string {
+	state, _ := e.Progress()
+	return state
+}
+
+// Progress returns the state of the model and, while it loads, the completed share of the load, 0
+// to 1.
+func (e *Entry) Progress() (state string, share float64) {
 	e.cache.mu.Lock()
 	defer e.cache.mu.Unlock()
 	switch {
 	case e.instance != nil && !e.closing:
-		return generation.StateLoaded
+		return generation.StateLoaded, 0
 	case e.load != nil:
-		return generation.StateLoading
+		return generation.StateLoading, float64(e.load.percent.Load()) / 100
 	}
-	return generation.StateUnloaded
+	return generation.StateUnloaded, 0
 }
 
 // View calls fn with the instance of the model if it is loaded. It does not count as a use, but

@@ -9,6 +9,7 @@ import (
 	"sandwich/runtime/modelcache"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/metrics"
+	"sandwich/runtime/server/status"
 )
 
 // lease is the model of one request. It acquires the model at the first method that needs it and
@@ -58,6 +59,28 @@ func (l *lease) Model() generation.ModelInfo { return l.model.describe() }
 
 // Metrics returns nothing; see Router.Metrics.
 func (l *lease) Metrics() []metrics.Metric { return nil }
+
+// Status returns the state of the model. It does not load the model.
+func (l *lease) Status() status.Live {
+	live := status.Live{Lanes: []status.Lane{}, Queue: []status.Class{}}
+	l.model.Entry.View(func(i modelcache.Instance) {
+		if of, ok := i.(interface{ Status() status.Live }); ok {
+			live = of.Status()
+		}
+	})
+	live.Model = l.model.Info.ID
+	live.State, live.Loading = l.model.Entry.Progress()
+	return live
+}
+
+// Plan returns the description of the plan of the last load, or of the next one if the model was
+// not loaded yet; nil: unknown.
+func (l *lease) Plan() *status.Plan {
+	if l.model.Plan == nil {
+		return nil
+	}
+	return l.model.Plan()
+}
 
 // Generate implements generation.Generator.
 func (l *lease) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {

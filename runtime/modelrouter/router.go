@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/modelcache"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/metrics"
+	"sandwich/runtime/server/status"
 )
 
 // Model is a model that a router serves.
@@ -22,6 +23,9 @@ type Model struct {
 	// Failed is called with the error of a load that a request waited for; the client gets a
 	// message without details.
 	Failed func(err error)
+	// Plan describes the plan of the model, for the page of the server; nil: unknown, as is a nil
+	// result.
+	Plan func() *status.Plan
 }
 
 // Router implements generation.Router. Methods may be called concurrently.

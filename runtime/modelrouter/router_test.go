@@ -3,6 +3,7 @@ package modelrouter
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"sandwich/runtime/server"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/metrics"
+	"sandwich/runtime/server/status"
 )
 
 // fake is a model whose answers are its name. Its load waits for step, unless nil.
@@ -249,6 +251,85 @@ func TestStates(t *testing.T) {
 			t.Errorf("no line %s", line)
 		}
 	}
+}
+
+// live is a fake that reports a state.
+type live struct{ fake }
+
+func (l *live) Status() status.Live {
+	return status.Live{Seconds: 7, Tokens: status.Tokens{Generated: int64(len(l.name))}}
+}
+
+func (l *live) Open(context.Context) (modelcache.Opened, error) { return l, nil }
+
+func (l *live) Load(context.Context, func(float64)) (modelcache.Instance, error) { return l, nil }
+
+// TestStatus checks the states and plans that the endpoints of the page report for each model, and
+// that a key sees its models only.
+func TestStatus(t *testing.T) {
+	c := modelcache.New(modelcache.Budget{}, 1, nil)
+	defer c.Close()
+	slow := &fake{name: "slow", step: make(chan struct{}), half: make(chan struct{})}
+	named := func(name string, s modelcache.Source, keys ...string) *Model {
+		m := &Model{Info: generation.ModelInfo{ID: name, Context: 100}, Entry: c.Add(s, false),
+			Plan: func() *status.Plan { return &status.Plan{Name: name + ".plan"} }}
+		for _, k := range keys {
+			if m.Keys == nil {
+				m.Keys = map[generation.Key]bool{}
+			}
+			m.Keys[sha256.Sum256([]byte(k))] = true
+		}
+		return m
+	}
+	r := New(c, nil)
+	r.Set([]*Model{named("one", &live{fake{name: "one"}}), named("slow", slow), named("secret", &live{fake{
+		name: "secret"}}, "b")})
+	r.table.Load().list[1].Plan = nil
+	serve := func(o server.Options) *httptest.Server {
+		s := server.New(nil, o)
+		s.ReadyFor(r)
+		ts := httptest.NewServer(s)
+		t.Cleanup(ts.Close)
+		return ts
+	}
+	closed := serve(server.Options{APIKeys: []string{"a", "b"}})
+	open := serve(server.Options{APIKeys: []string{"a", "b"}, OpenMetrics: true})
+	expect := func(ts *httptest.Server, key, path string, status int, has ...string) {
+		t.Helper()
+		code, text := ask(t, ts, key, path, "")
+		if code != status {
+			t.Errorf("%s with key %q: %d %s", path, key, code, text)
+		}
+		for _, want := range has {
+			absent, no := strings.CutPrefix(want, "! ")
+			if no == strings.Contains(text, absent) {
+				t.Errorf("%s with key %q: %s, want %s", path, key, text, want)
+			}
+		}
+	}
+	const at = "/v1/sandwich/"
+	ask(t, closed, "a", "/tokenize", `{"model":"one","content":"x"}`)
+	expect(closed, "a", at+"status", 200, `{"model":"one","state":"loaded","models":[{"id":"one","state":"loaded"},`+
+		`{"id":"slow","state":"unloaded"}]`, `"generated":3`, `"uptime_s":7`)
+	expect(closed, "b", at+"status?model=secret", 200, `"model":"secret","state":"unloaded"`, `"lanes":[]`, `"queue":[]`)
+	expect(closed, "b", at+"plan?model=secret", 200, `"plan":"secret.plan"`)
+	for _, path := range []string{"status?model=secret", "plan?model=secret", "status?model=absent"} {
+		expect(closed, "a", at+path, 404, "model_not_found", "! one")
+		expect(open, "a", at+path, 404, "model_not_found")
+		expect(open, "", at+path, 404, "model_not_found")
+	}
+	expect(closed, "", at+"status", 401)
+	expect(open, "", at+"status", 200, `"model":"one"`, "! secret")
+	expect(open, "b", at+"status?model=secret", 200, `"id":"secret"`)
+	expect(open, "wrong", at+"status?model=secret", 404)
+	expect(closed, "a", at+"plan?model=slow", 404, "not_supported")
+	var loads sync.WaitGroup
+	loads.Go(func() { ask(t, closed, "a", "/tokenize", `{"model":"slow","content":"x"}`) })
+	<-slow.half
+	expect(closed, "a", at+"status?model=slow", 200, `"model":"slow","state":"loading","loading":0.5`)
+	close(slow.step)
+	loads.Wait()
+	expect(closed, "a", at+"status?model=slow", 200, `"state":"loaded"`)
 }
 
 // TestWaiting checks that a streaming client sees the progress of the load that it waits for, that

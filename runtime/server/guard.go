@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"mime"
 	"net"
 	"net/http"
@@ -107,8 +108,13 @@ func allowedHeaders(asked string) string {
 // check checks everything about r except its body.
 func (s *Server) check(x *exchange.Exchange, r *http.Request, rt route, known bool) *apierr.Error {
 	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
+	authorized := rt.open || s.authorized(x, r)
+	if !authorized && rt.public {
+		x.Salt = [sha256.Size]byte{} // as without a key
+		authorized = true
+	}
 	switch {
-	case !rt.open && !rt.public && !s.authorized(x, r):
+	case !authorized:
 		return apierr.New(http.StatusUnauthorized, apierr.TypeInvalid, "invalid_api_key",
 			"a valid API key is required; send the header Authorization: Bearer KEY or X-Api-Key: KEY")
 	case !known && ollama.Manages(r.URL.Path):

@@ -48,7 +48,7 @@ describe("embeddings", { skip: process.env.SANDWICH_URL ? "SANDWICH_URL serves o
 
   test("what is refused", async () => {
     for (const [ask, param, has] of [
-      [{ input: "a", dimensions: 257 }, "dimensions", "makes 256 numbers"],
+      [{ input: "a", dimensions: 257 }, "dimensions", "have 256 dimensions"],
       [{ input: [] }, "input", "empty list"],
       [{ input: [[4096]] }, "input", "outside the vocabulary"],
       [{ input: Array(2049).fill("a") }, "input", "2048"],

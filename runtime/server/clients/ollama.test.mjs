@@ -66,7 +66,7 @@ call("generate: JSON", async () => {
 
 call("errors are sentences", async () => {
   await assert.rejects(client.chat({ model, messages, options: { temperature: 7 } }), /between 0 and 2/);
-  await assert.rejects(client.pull({ model }), /there is no/);
+  await assert.rejects(client.pull({ model }), /neither downloads nor changes/);
 });
 
 call("a history with mishaps, with warnings", async () => {

@@ -44,7 +44,11 @@ func start(t *testing.T, args ...string) string {
 	if err := os.WriteFile(keys, []byte(key+"\n"+otherKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, append([]string{"serve", "--listen", addr, "--api-key-file", keys}, args...)...)
+	args = append([]string{"serve", "--listen", addr, "--api-key-file", keys}, args...)
+	if os.Getenv("MODELS") != "" {
+		args = append(args, "--models", catalog(t, bin))
+	}
+	cmd := exec.Command(bin, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,13 @@ import "sandwich/topotree"
 // Live is the state of an engine. Its JSON form is stable. Totals count from the start of the
 // engine.
 type Live struct {
+	// Model and State are set if several models are served; see generation.ModelInfo. A model that
+	// is not loaded has no engine, and zero values in all other fields but Loading.
+	Model   string  `json:"model,omitempty"`
+	State   string  `json:"state,omitempty"`
+	Loading float64 `json:"loading,omitempty"` // completed share of the load, 0 to 1
+	Models  []Model `json:"models,omitempty"`  // that the API key may use
+
 	Seconds  float64         `json:"uptime_s"`
 	Lanes    []Lane          `json:"lanes"`
 	Active   topotree.CPUSet `json:"active_pus"` // of the latest forward on the cores
@@ -58,4 +65,10 @@ type KV struct {
 	Blocks      int `json:"blocks"`
 	Free        int `json:"free"`
 	BlockTokens int `json:"block_tokens"`
+}
+
+// Model is the state of one of several models.
+type Model struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 )
@@ -15,27 +16,56 @@ type source interface {
 	Plan() *Plan // nil: unknown
 }
 
-// API serves the state of the generator of a runner that serves one model.
+// API serves the state of the models of a runner.
 type API struct{ *generation.Runner }
 
-// Status handles /v1/sandwich/status.
-func (s *API) Status(w http.ResponseWriter, _ *http.Request) {
-	g, ok := generation.Only(s.Router).(source)
-	if !ok {
-		unknown(w)
-		return
-	}
-	write(w, g.Status())
+// Status handles /v1/sandwich/status. The field model of the query chooses one of several models;
+// w must be an *exchange.Exchange.
+func (s *API) Status(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(of source) any {
+		live := of.Status()
+		for _, m := range s.Router.Models(generation.Key(w.(*exchange.Exchange).Salt)) {
+			if m.State != "" {
+				live.Models = append(live.Models, Model{m.ID, m.State})
+			}
+		}
+		return live
+	})
 }
 
-// Plan handles /v1/sandwich/plan.
-func (s *API) Plan(w http.ResponseWriter, _ *http.Request) {
-	g, ok := generation.Only(s.Router).(source)
-	if !ok || g.Plan() == nil {
-		unknown(w)
+// Plan handles /v1/sandwich/plan like Status.
+func (s *API) Plan(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(of source) any {
+		if p := of.Plan(); p != nil {
+			return p
+		}
+		return nil
+	})
+}
+
+// answer writes what about returns for the model of a request. A key may ask about the models that
+// it may use.
+func (s *API) answer(w http.ResponseWriter, r *http.Request, about func(of source) any) {
+	var g any = generation.Only(s.Router)
+	if g == nil {
+		name := r.URL.Query().Get("model")
+		m, ok := s.Router.Route(name, generation.Key(w.(*exchange.Exchange).Salt))
+		if !ok {
+			generation.UnknownModel(name).Write(w)
+			return
+		}
+		defer m.Close()
+		g = m
+	}
+	var v any
+	if of, ok := g.(source); ok {
+		v = about(of)
+	}
+	if v == nil {
+		apierr.New(http.StatusNotFound, apierr.TypeInvalid, "not_supported", "this server reports no status").Write(w)
 		return
 	}
-	write(w, g.Plan())
+	write(w, v)
 }
 
 func write(w http.ResponseWriter, v any) {
@@ -47,8 +77,4 @@ func write(w http.ResponseWriter, v any) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	jsontext.Write(w, http.StatusOK, body)
-}
-
-func unknown(w http.ResponseWriter) {
-	apierr.New(http.StatusNotFound, apierr.TypeInvalid, "not_supported", "this server reports no status").Write(w)
 }

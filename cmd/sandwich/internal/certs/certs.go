@@ -57,38 +57,67 @@ func stampOf(path string) stamp {
 // receives warnings.
 func Load(certFile, keyFile string, note func(string)) (*Pair, error) {
 	p := &Pair{certFile: certFile, keyFile: keyFile, note: note}
-	if err := p.Reload(); err != nil {
+	if err := p.reload(); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// Reload reads the files again. If they are not valid, the pair keeps its certificate.
-func (p *Pair) Reload() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.reload(time.Now())
+// reload reads the files again. If they are not valid, the pair keeps its certificate.
+func (p *Pair) reload() error {
+	commit, err := p.Prepare()
+	if err == nil {
+		commit()
+	}
+	return err
 }
 
-// reload reads the files. The caller holds the lock.
-func (p *Pair) reload(now time.Time) error {
-	p.seen = p.stamps() // before the files are read: a change in between is seen later
+// Prepare reads the files again and checks them. commit makes the pair use them. If they are not
+// valid, the pair keeps its certificate.
+func (p *Pair) Prepare() (commit func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next, err := p.read()
+	if err != nil {
+		p.seen = next.of // so that check does not report them too
+		return nil, err
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.use(next, time.Now())
+	}, nil
+}
+
+// version is a certificate with its key, and the files that they were read from.
+type version struct {
+	of   [2]stamp
+	pair tls.Certificate
+}
+
+// read reads the files. The result has the stamps of the files also if there is an error.
+func (p *Pair) read() (v version, err error) {
+	v.of = p.stamps() // before the files are read: a change in between is seen later
 	certPEM, err := retention.ReadRegular(p.certFile, mostBytes)
 	if err != nil {
-		return fmt.Errorf("--tls-cert: %w", err)
+		return v, fmt.Errorf("--tls-cert: %w", err)
 	}
 	keyPEM, err := retention.ReadRegular(p.keyFile, mostBytes)
 	if err != nil {
-		return fmt.Errorf("--tls-key: %w", err)
+		return v, fmt.Errorf("--tls-key: %w", err)
 	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		return fmt.Errorf("--tls-cert %s and --tls-key %s: %w", p.certFile, p.keyFile, err)
+	if v.pair, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
+		return v, fmt.Errorf("--tls-cert %s and --tls-key %s: %w", p.certFile, p.keyFile, err)
 	}
-	p.current.Store(&pair)
+	return v, nil
+}
+
+// use makes v the current certificate. The caller holds the lock.
+func (p *Pair) use(v version, now time.Time) {
+	p.seen = v.of
+	p.current.Store(&v.pair)
 	p.warned = time.Time{}
 	p.warn(now)
-	return nil
 }
 
 func (p *Pair) stamps() [2]stamp { return [2]stamp{stampOf(p.certFile), stampOf(p.keyFile)} }
@@ -138,10 +167,13 @@ func (p *Pair) check(now time.Time) {
 		p.warn(now)
 		return
 	}
-	if err := p.reload(now); err != nil {
+	next, err := p.read()
+	if err != nil {
+		p.seen = next.of
 		p.note(fmt.Sprintf("the files of the certificate have changed: %v; the previous certificate stays in use", err))
 		return
 	}
+	p.use(next, now)
 	p.note("loaded the certificate " + p.certFile)
 }
 

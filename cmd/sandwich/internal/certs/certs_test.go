@@ -90,8 +90,8 @@ func TestFollow(t *testing.T) {
 	expect("replaced", 2, "loaded the certificate")
 	replace(t, f.key, []byte("no key"))
 	expect("a bad key", 2, "the previous certificate stays in use")
-	if err := p.Reload(); err == nil {
-		t.Error("Reload accepted a bad key")
+	if err := p.reload(); err == nil {
+		t.Error("reload accepted a bad key")
 	}
 	other := newFiles(t)
 	other.write(t, 3, now.Add(time.Hour))
@@ -113,6 +113,31 @@ func TestFollow(t *testing.T) {
 	expect("a day later", 4, "expired on")
 	f.write(t, 5, now.Add(2*time.Hour))
 	expect("not valid yet", 5, "is valid from", "loaded the certificate")
+}
+
+// TestPrepare checks that files which were read are used after the commit only, and that files
+// which are not valid leave nothing to commit.
+func TestPrepare(t *testing.T) {
+	f, now := newFiles(t), time.Now()
+	f.write(t, 1, now.Add(time.Hour))
+	p, err := Load(f.cert, f.key, func(s string) { t.Log(s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := func() int64 { return p.current.Load().Leaf.SerialNumber.Int64() }
+	f.write(t, 2, now.Add(time.Hour))
+	commit, err := p.Prepare()
+	if err != nil || serial() != 1 {
+		t.Errorf("prepared: certificate %d, %v", serial(), err)
+	}
+	if commit(); serial() != 2 {
+		t.Errorf("committed: certificate %d", serial())
+	}
+	p.check(now)
+	replace(t, f.key, []byte("no key"))
+	if _, err := p.Prepare(); err == nil || serial() != 2 {
+		t.Errorf("not valid: certificate %d, %v", serial(), err)
+	}
 }
 
 // TestLoadRefusals checks the messages for files that cannot be used at the start.

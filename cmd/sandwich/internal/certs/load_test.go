@@ -102,7 +102,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	for want := int64(2); want <= 20; want++ {
 		f.write(t, want, expires)
-		if err := p.Reload(); err != nil {
+		if err := p.reload(); err != nil {
 			t.Fatal(err)
 		}
 		serial, c, err := echo(addr)

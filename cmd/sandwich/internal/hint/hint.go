@@ -3,6 +3,7 @@ package hint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -94,6 +95,16 @@ func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 		}
 	})
 	return near
+}
+
+// Foreign returns the name that has the meaning of a flag of another program, "" if there is none.
+func Foreign(flag string, names []string) string {
+	for _, own := range foreignFlags[strings.ToLower(flag)].flags {
+		if slices.Contains(names, own) {
+			return own
+		}
+	}
+	return ""
 }
 
 // Nearest returns the name with the least edit distance to a text, or "" if none is similar.

@@ -2,12 +2,14 @@
 import { follow } from "./answer.js";
 import * as conversation from "./conversation.js";
 import { el, id, say } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, percent, plural } from "./format.js";
 import { view } from "./message.js";
 import { chosen, several } from "./models.js";
 import { sampling, systemPrompt } from "./settings.js";
 
 let running = null; // the AbortController of the answer that runs
+let current = null; // that answer
+let loading = null; // completed share of the load of the chosen model; null: it does not load
 let finished = () => {};
 
 const field = () => id("prompt");
@@ -36,6 +38,12 @@ export function blocked(reason) {
   field().disabled = reason !== "";
   field().placeholder = reason || "Write a message";
   resize();
+}
+
+// loads takes the completed share of the load of the chosen model, null if it does not load.
+export function loads(share) {
+  loading = share;
+  if (running) progress(current);
 }
 
 function drawAll() {
@@ -90,6 +98,7 @@ async function answer() {
   id("log").append(shown.node);
   toEnd();
   running = new AbortController();
+  current = message;
   buttons();
   say("The answer begins.");
   let frame = 0;
@@ -117,6 +126,11 @@ function progress(message) {
   id("progress").hidden = !waits;
   if (!waits) return;
   const bar = id("progress-bar");
+  if (!p && loading !== null) {
+    id("progress-text").textContent = `Loading the model, ${percent(loading)}`;
+    bar.value = loading;
+    return;
+  }
   if (!p) {
     id("progress-text").textContent = message.queue > 0 ? `Waiting for ${plural(message.queue, "request")} ahead` : "Waiting";
     bar.removeAttribute("value");

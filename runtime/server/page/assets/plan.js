@@ -4,7 +4,7 @@ import { race } from "./race.js";
 
 // planPanel returns the element of the panel.
 export function planPanel(plan) {
-  if (!plan) return el("p", { class: "hint" }, "This server reports no plan and no state of the machine; a server of one model does.");
+  if (!plan) return el("p", { class: "hint" }, "This server reports no plan.");
   const story = plan.story?.length > 0;
   return el("div", {},
     el("p", { class: "badges" }, badge(plan.state, plan.tuned), plan.verdict ? badge(plan.verdict, plan.verdict === "OPTIMAL") : null),

@@ -1,5 +1,6 @@
 // A browser for the tests of the page, and a server that it opens.
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import puppeteer from "puppeteer-core";
@@ -100,3 +101,15 @@ export async function picture(page, name) {
   mkdirSync(pictures, { recursive: true });
   await page.screenshot({ path: join(pictures, `${name}.png`) });
 }
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+// violations returns the rules of axe that the page violates.
+export async function violations(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.failureSummary}`).join("; ")}`);
+}
+
+// overflow returns by how many pixels the page is wider than the window.
+export const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

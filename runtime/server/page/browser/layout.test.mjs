@@ -1,24 +1,13 @@
 // The layout from 320 to 1,600 px in both color schemes, and the rules of axe.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { test } from "node:test";
-import { answered, ask, hold, open, picture, ready, skip, stream, until } from "./browser.mjs";
+import { answered, ask, hold, open, overflow, picture, ready, skip, stream, until, violations } from "./browser.mjs";
 
 const shared = open();
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const rich = "## How a cache works\n\nA **cache** keeps *lines* near a core. See [a page](https://example.com/cache) or `perf stat`.\n\n" +
   "1. The core asks L1.\n2. Then L2:\n   - 1 MiB\n   - private\n\n```c\nfor (int i = 0; i < n; i++)\n    sum += a[i]; // " +
   "the bandwidth of memory bounds this loop on every machine that has one\n```\n\n| level | size |\n|---|---|\n| L1 | 32 KiB |\n\n> A hit takes four cycles.\n";
-
-async function violations(page) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.failureSummary}`).join("; ")}`);
-}
-
-const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 
 for (const width of [320, 768, 1600]) {
   for (const scheme of ["light", "dark"]) {

@@ -94,6 +94,15 @@ func TestRefusals(t *testing.T) {
 		"threads: \"\n":                 "c.yaml: ",
 		"listen: *x\n":                  "unknown anchor",
 		strings.Repeat("a", 1<<20) + "": "c.yaml",
+		"serve: 8080\n":                 "c.yaml:1: serve is a command; write its settings below it",
+		"threads: {a: 1}\n":             "c.yaml:1: threads is a setting; give a value",
+		"plan:\n  check:\n    listen: a\n": "c.yaml:3: unknown setting of sandwich plan check: listen; it is one of " +
+			"sandwich serve",
+		"plan:\n  chekc:\n    threads: 1\n": "unknown command of sandwich plan: chekc; did you mean check?",
+		"serve:\n  port: 80\n":              "unknown setting of sandwich serve: port; did you mean listen?",
+		"threads: 1\n---\nthreads: 2\n":     "the file has several documents",
+		"threads: 1.5\n":                    "c.yaml:1: threads: 1.5: write a whole number",
+		"serve:\n\tthreads: 1\n":            "c.yaml: ",
 	} {
 		var g given
 		root := testRoot(&g)
@@ -107,6 +116,50 @@ func TestRefusals(t *testing.T) {
 	root.SetArgs([]string{"serve"})
 	if err := root.Execute(); err == nil || !strings.Contains(err.Error(), "--config") {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestEmptyFiles checks files without settings: empty ones, and those in which all settings are
+// comments, as config print writes them.
+func TestEmptyFiles(t *testing.T) {
+	var printed strings.Builder
+	root := testRoot(new(given))
+	root.SetOut(&printed)
+	root.SetArgs([]string{"config", "print", "plan", "check"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "# nothing\n", "---\n", "null\n", "serve:\n", "serve: {}\n", printed.String()} {
+		var g given
+		root := testRoot(&g)
+		root.SetArgs([]string{"serve", "--config", writeConfig(t, text)})
+		if err := root.Execute(); err != nil || g.listen != "127.0.0.1:8080" || len(g.hosts) != 0 {
+			t.Errorf("%q: %+v, %v", text, g, err)
+		}
+	}
+}
+
+// TestPlaces checks that an error about a flag says where the flag was set.
+func TestPlaces(t *testing.T) {
+	path := writeConfig(t, "serve:\n  threads: 8\n  allow-host: [x]\n")
+	t.Setenv("SANDWICH_LISTEN", "a:1")
+	root := testRoot(new(given))
+	root.SetArgs([]string{"serve", "--allow-host", "y", "--config", path})
+	c, err := root.ExecuteC()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for message, want := range map[string]string{
+		"--threads 8 is out of range":        "; --threads is set in " + path + ":2",
+		"a:1 is no address; change --listen": "; --listen is set in SANDWICH_LISTEN",
+		"--threads-batch is unknown":         "",
+		"--allow-host y":                     "",
+		"threads":                            "",
+		path + ":2: --threads":               "",
+	} {
+		if got := Places(c, message); got != want {
+			t.Errorf("%s: %q, want %q", message, got, want)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,6 +11,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/hint"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/cmd/sandwich/internal/yamldoc"
 	"sandwich/profiles/retention"
 )
 
@@ -22,6 +22,7 @@ const maxFileBytes = 1 << 20
 // them, and names of commands, whose values are mappings of the same kind. A nil *file is empty.
 type file struct {
 	path string
+	root *cobra.Command
 	top  *yaml.Node // mapping; nil: the file is empty
 }
 
@@ -31,15 +32,13 @@ func readFile(path string, root *cobra.Command) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
-	f := &file{path: path}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+	f := &file{path: path, root: root}
+	if f.top, err = yamldoc.Parse(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if len(doc.Content) == 0 {
+	if f.top == nil {
 		return f, nil
 	}
-	f.top = doc.Content[0]
 	return f, f.check(f.top, root)
 }
 
@@ -64,33 +63,59 @@ func (f *file) check(m *yaml.Node, c *cobra.Command) error {
 }
 
 func (f *file) checkEntry(key, value *yaml.Node, c *cobra.Command) error {
-	if value.Kind == yaml.MappingNode {
-		if sub := child(c, key.Value); sub != nil {
-			return f.check(value, sub)
-		}
+	sub, names := child(c, key.Value), settingNames(c)
+	known := slices.Contains(names, key.Value)
+	name := show.Clip(key.Value, 40)
+	switch {
+	case value.Kind == yaml.MappingNode && sub != nil:
+		return f.check(value, sub)
+	case value.Kind == yaml.MappingNode && known:
+		return fmt.Errorf("%s: %s is a setting; give a value or a list of values", f.at(key), name)
+	case value.Kind == yaml.MappingNode:
 		return f.unknown(key, "command", c, commandNames(c))
-	}
-	if names := settingNames(c); !slices.Contains(names, key.Value) {
+	case yamldoc.IsNull(value) && sub != nil:
+		return nil // a command whose settings are all comments
+	case !known && sub != nil && key.Value != fileFlag:
+		return fmt.Errorf("%s: %s is a command; write its settings below it, indented", f.at(key), name)
+	case !known:
 		return f.unknown(key, "setting", c, names)
 	}
-	_, err := values(value)
-	if err != nil {
+	if _, err := values(value); err != nil {
 		return fmt.Errorf("%s: %s: %w", f.at(value), key.Value, err)
 	}
 	return nil
 }
 
-// unknown returns the error for a key, with the most similar of the known names.
+// unknown returns the error for a key, with the most similar of the known names, or the commands
+// that have such a setting.
 func (f *file) unknown(key *yaml.Node, what string, c *cobra.Command, names []string) error {
 	of := ""
 	if c.HasParent() {
 		of = " of " + c.CommandPath()
 	}
 	meant := ""
-	if near := hint.Nearest(show.Clip(key.Value, 60), names); near != "" {
+	if near := hint.Foreign(key.Value, names); near != "" {
+		meant = fmt.Sprintf("; did you mean %s?", near)
+	} else if owners := ownersOf(f.root, key.Value); what == "setting" && len(owners) > 0 {
+		meant = "; it is one of " + show.Join(" and ", owners[:min(len(owners), mostOwners)]...)
+	} else if near := hint.Nearest(show.Clip(key.Value, 60), names); near != "" {
 		meant = fmt.Sprintf("; did you mean %s?", near)
 	}
 	return fmt.Errorf("%s: unknown %s%s: %s%s", f.at(key), what, of, show.Clip(key.Value, 40), meant)
+}
+
+// mostOwners limits the commands that an error lists.
+const mostOwners = 3
+
+// ownersOf returns the paths of the commands below c that have a setting.
+func ownersOf(c *cobra.Command, setting string) (paths []string) {
+	for _, sub := range c.Commands() {
+		if f := sub.LocalFlags().Lookup(setting); f != nil && isSetting(f) && !sub.Hidden {
+			paths = append(paths, sub.CommandPath())
+		}
+		paths = append(paths, ownersOf(sub, setting)...)
+	}
+	return paths
 }
 
 // at returns the path and the line of a node.
@@ -127,10 +152,11 @@ func path(c *cobra.Command) (names []string) {
 }
 
 // entry returns the value of a key that is a mapping, or of one that is not. It returns nil if the
-// mapping has no such key.
+// mapping has no such key, or one without a value.
 func entry(m *yaml.Node, key string, mapping bool) *yaml.Node {
 	for i := 0; i < len(m.Content); i += 2 {
-		if v := m.Content[i+1]; m.Content[i].Value == key && (v.Kind == yaml.MappingNode) == mapping {
+		v := m.Content[i+1]
+		if m.Content[i].Value == key && (v.Kind == yaml.MappingNode) == mapping && !yamldoc.IsNull(v) {
 			return v
 		}
 	}
@@ -144,7 +170,7 @@ func values(n *yaml.Node) (list []string, err error) {
 		nodes = n.Content
 	}
 	for _, v := range nodes {
-		if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
+		if v.Kind != yaml.ScalarNode || yamldoc.IsNull(v) {
 			return nil, errors.New("give a value or a list of values")
 		}
 		list = append(list, v.Value)

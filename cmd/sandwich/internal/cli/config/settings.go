@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,56 +70,86 @@ func apply(c *cobra.Command, f *file) (err error) {
 		if err != nil || !isSetting(flag) {
 			return
 		}
-		source := fromFlag
+		source, at := fromFlag, ""
 		if !flag.Changed {
-			source, err = set(c, flag, f)
+			source, at, err = set(c, flag, f)
 		}
 		if flag.Annotations == nil {
 			flag.Annotations = map[string][]string{}
 		}
-		flag.Annotations[sourceNote] = []string{source}
+		flag.Annotations[sourceNote] = []string{source, at}
 	})
 	return err
 }
 
-// sourceNote is the annotation of a flag with its source.
+// sourceNote is the annotation of a flag with its source, and the name of the variable or the line of
+// the file.
 const sourceNote = "source"
 
 // sourceOf returns the source of a flag's value after apply.
 func sourceOf(f *pflag.Flag) string {
-	if note := f.Annotations[sourceNote]; len(note) == 1 {
+	if note := f.Annotations[sourceNote]; len(note) == 2 {
 		return note[0]
 	}
 	return fromDefault
 }
 
-// set sets a flag from the environment or the file and returns the source of its value.
-func set(c *cobra.Command, flag *pflag.Flag, f *file) (source string, err error) {
+// Places returns where the flags that an error message names are set, unless on the command line, as
+// the end of a sentence: "; --ctx is set in sandwich.yaml:3". It returns "" if there is nothing to
+// add.
+func Places(c *cobra.Command, message string) (text string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		source := sourceOf(f)
+		if source != fromEnvironment && source != fromFile {
+			return
+		}
+		at := f.Annotations[sourceNote][1]
+		named := regexp.MustCompile(`--` + regexp.QuoteMeta(f.Name) + `([^a-z0-9-]|$)`)
+		if named.MatchString(message) && !strings.Contains(message, at) {
+			text += fmt.Sprintf("; --%s is set in %s", f.Name, at)
+		}
+	})
+	return text
+}
+
+// set sets a flag from the environment or the file and returns the source of its value, with the
+// name of the variable or the line of the file.
+func set(c *cobra.Command, flag *pflag.Flag, f *file) (source, at string, err error) {
 	if text, ok := os.LookupEnv(variable(flag.Name)); ok {
 		if err := c.Flags().Set(flag.Name, text); err != nil {
-			return "", fmt.Errorf("%s=%s: %w", variable(flag.Name), show.Clip(text, 60), cause(err))
+			return "", "", fmt.Errorf("%s=%s: %w", variable(flag.Name), show.Clip(text, 60), cause(err, flag))
 		}
-		return fromEnvironment, nil
+		return fromEnvironment, variable(flag.Name), nil
 	}
 	values, at := f.lookup(c, flag.Name)
 	if at == "" {
-		return fromDefault, nil
+		return fromDefault, "", nil
 	}
 	if _, many := flag.Value.(pflag.SliceValue); !many && len(values) != 1 {
-		return "", fmt.Errorf("%s: %s takes one value, not a list", at, flag.Name)
+		return "", "", fmt.Errorf("%s: %s takes one value, not a list", at, flag.Name)
 	}
 	for _, v := range values {
 		if err := c.Flags().Set(flag.Name, v); err != nil {
-			return "", fmt.Errorf("%s: %s: %s: %w", at, flag.Name, show.Clip(v, 60), cause(err))
+			return "", "", fmt.Errorf("%s: %s: %s: %w", at, flag.Name, show.Clip(v, 60), cause(err, flag))
 		}
 	}
-	return fromFile, nil
+	return fromFile, at, nil
 }
 
-// cause removes the prefix of pflag, which names a flag that was not given.
-func cause(err error) error {
+// cause removes the prefix of pflag, which names a flag that was not given, and says how numbers
+// and truth values are written.
+func cause(err error, flag *pflag.Flag) error {
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	var number *strconv.NumError
+	kind := flag.Value.Type()
+	switch {
+	case errors.As(err, &number) && kind == "bool":
+		return errors.New("write true or false")
+	case errors.As(err, &number) && strings.HasPrefix(kind, "float"):
+		return errors.New("write a number")
+	case errors.As(err, &number):
+		return errors.New("write a whole number in range")
+	case errors.As(err, &invalid):
 		return invalid.Unwrap()
 	}
 	return err

@@ -57,7 +57,7 @@ func newModelInspect() *cobra.Command {
 	source.Add(c)
 	format := flags.Format(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		path, err := modelref.Local(args[0])
+		path, err := modelref.Local(c.Context(), args[0])
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -83,7 +84,7 @@ func newModelSynth() *cobra.Command {
 			return exit.Usage(err)
 		}
 		if vocabulary != "" {
-			if config, err = borrow(config, vocabulary); err != nil {
+			if config, err = borrow(c.Context(), config, vocabulary); err != nil {
 				return exit.Usage(fmt.Errorf("--tokenizer-of %s: %w", vocabulary, err))
 			}
 		}
@@ -122,8 +123,8 @@ func templateOf(file string) (string, error) {
 }
 
 // borrow returns the configuration with the tokenizer of a GGUF file.
-func borrow(config model.Config, file string) (model.Config, error) {
-	path, err := modelref.Local(file)
+func borrow(ctx context.Context, config model.Config, file string) (model.Config, error) {
+	path, err := modelref.Local(ctx, file)
 	if err != nil {
 		return config, err
 	}

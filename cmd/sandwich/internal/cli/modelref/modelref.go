@@ -14,6 +14,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/datafolder"
+	"sandwich/cmd/sandwich/internal/models/pull"
 	"sandwich/cmd/sandwich/internal/models/ref"
 	"sandwich/cmd/sandwich/internal/models/store"
 )
@@ -57,10 +58,11 @@ func Flag(c *cobra.Command, p *string, name, shorthand, value, usage string) {
 	}
 }
 
-// Local returns the path of the file that an argument names: a path, or a pulled model. Other
-// arguments are returned unchanged.
-func Local(arg string) (string, error) {
-	path, found, err := local(arg)
+// Local returns the path of the file that an argument names: a path, or a pulled model. A reference
+// that was not pulled is looked up in the caches of Hugging Face and ollama. Other arguments are
+// returned unchanged. No request is sent.
+func Local(ctx context.Context, arg string) (string, error) {
+	path, found, err := local(ctx, arg)
 	if err != nil || found {
 		return path, err
 	}
@@ -74,8 +76,8 @@ func notPulled(reference string) error {
 	return fmt.Errorf("%.200s was not pulled; run `sandwich pull %.200s`", reference, reference)
 }
 
-// local returns the path of a file or of a pulled model. found is false if arg names neither.
-func local(arg string) (path string, found bool, err error) {
+// local is Local; found is false if arg names no file, pulled model or cached one.
+func local(ctx context.Context, arg string) (path string, found bool, err error) {
 	if st, err := os.Stat(arg); arg == "" || err == nil && !st.IsDir() {
 		return arg, true, nil
 	}
@@ -89,16 +91,22 @@ func local(arg string) (path string, found bool, err error) {
 		}
 		return arg, false, nil // without a folder there are no pulled models
 	}
-	find := s.Get
+	var m *store.Model
 	if ref.Is(arg) {
 		r, err := ref.Parse(arg)
 		if err != nil {
 			return "", false, exit.Usage(err)
 		}
-		arg, find = r.Text, s.ByReference
-	}
-	m, err := find(arg)
-	if errors.Is(err, store.ErrUnknown) {
+		if m, err = s.ByReference(r.Text); errors.Is(err, store.ErrUnknown) {
+			m, err = cached(ctx, s, r)
+		}
+		if errors.Is(err, pull.ErrNotCached) {
+			return arg, false, nil
+		}
+		if err != nil {
+			return "", false, exit.Usage(err)
+		}
+	} else if m, err = s.Get(arg); errors.Is(err, store.ErrUnknown) {
 		return arg, false, nil
 	}
 	if err == nil {
@@ -109,7 +117,7 @@ func local(arg string) (path string, found bool, err error) {
 
 // resolve is Local for the value of a flag, whose reference is downloaded if the user agrees.
 func resolve(ctx context.Context, arg, flag string, download bool) (string, error) {
-	path, found, err := local(arg)
+	path, found, err := local(ctx, arg)
 	if err != nil || found {
 		return path, err
 	}

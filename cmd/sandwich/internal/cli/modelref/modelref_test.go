@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/models/cachetest"
 	"sandwich/cmd/sandwich/internal/models/fetch"
 	"sandwich/cmd/sandwich/internal/models/modelserver"
 	"sandwich/cmd/sandwich/internal/models/netguard"
@@ -71,7 +73,7 @@ func TestFlag(t *testing.T) {
 		if got, err := flagOf(t, "-m", value); got != path || err != nil {
 			t.Errorf("%s: %s, %v", value, got, err)
 		}
-		if got, err := Local(value); got != path || err != nil {
+		if got, err := Local(t.Context(), value); got != path || err != nil {
 			t.Errorf("%s: %s, %v", value, got, err)
 		}
 	}
@@ -99,6 +101,42 @@ func TestFlag(t *testing.T) {
 	if _, err := flagOf(t, "-m", "hf:me/tales"); err == nil || exit.Code(err) != exit.Input ||
 		!strings.Contains(err.Error(), "pull it again") {
 		t.Errorf("a damaged model: %v", err)
+	}
+}
+
+// TestOffline checks that references resolve without a request from the caches of other programs,
+// as the value of a flag and of Local, and that others say how to pull them.
+func TestOffline(t *testing.T) {
+	hub, dir := withHub(t)
+	hub.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		t.Errorf("a request for %s", r.URL)
+		return false
+	})
+	for _, v := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		t.Setenv(v, "http://127.0.0.1:1") // refuses everything
+	}
+	if _, err := cachetest.Hub(dir, "you/fox", map[string][]byte{"fox-Q8_0.gguf": demo.Model()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"registry.ollama.ai/library/hen/latest", "registry.example/ai/owl/1b"} {
+		if err := cachetest.Ollama(dir, name, demo.Model()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, reference := range []string{"hf:you/fox", "hf:you/fox:Q8_0", "ollama:hen", "registry.example/ai/owl:1b"} {
+		path, err := flagOf(t, "-m", reference)
+		if st, statErr := os.Stat(path); err != nil || statErr != nil || st.Size() != int64(len(demo.Model())) {
+			t.Errorf("%s: %s, %v, %v", reference, path, err, statErr)
+		}
+		if got, err := Local(t.Context(), reference); got != path || err != nil {
+			t.Errorf("%s: %s, %v; want %s", reference, got, err, path)
+		}
+	}
+	for _, reference := range []string{"hf:me/tales", "hf:you/fox:Q4_0", "ollama:hen:2b"} {
+		_, err := flagOf(t, "-m", reference)
+		if err == nil || !strings.Contains(err.Error(), "sandwich pull "+reference) {
+			t.Errorf("%s: %v", reference, err)
+		}
 	}
 }
 

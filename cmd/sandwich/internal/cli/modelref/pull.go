@@ -47,6 +47,11 @@ func Pull(ctx context.Context, r ref.Ref, o Options) (*store.Store, *store.Model
 	return s, m, nil
 }
 
+// cached installs the model of a reference from the caches of other programs.
+func cached(ctx context.Context, s *store.Store, r ref.Ref) (*store.Model, error) {
+	return pull.Cached(ctx, s, r, pull.Options{Notice: show.Notice, Progress: progress, Inspect: inspect})
+}
+
 // coded gives an error the exit code of unusable input if it is about the reference or the content
 // of the file. Other errors, such as a server that does not answer or a full disk, are failures.
 func coded(err error) error {

@@ -47,7 +47,7 @@ func Run(ctx context.Context, args []string, verbs ...*cobra.Command) int {
 	}
 	if !errors.Is(err, exit.ErrSilent) {
 		line := strings.Join(strings.Fields(err.Error()), " ") // errors of libraries may have several lines
-		fmt.Fprintln(show.Stderr(), "sandwich:", show.Printable(line))
+		fmt.Fprintln(show.Stderr(), "sandwich:", show.Printable(line+config.Places(verb, line)))
 	}
 	return exit.Code(err)
 }

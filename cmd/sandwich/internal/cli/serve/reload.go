@@ -52,19 +52,22 @@ func (d *listeners) reload() (string, error) {
 		return "", err
 	}
 	var loaded []string
+	commitPair := func() {}
 	if pair := d.sockets.Pair; pair != nil {
-		if err := pair.Reload(); err != nil {
+		if commitPair, err = pair.Prepare(); err != nil {
 			return "", err
 		}
 		loaded = append(loaded, "the certificate")
 	}
 	if d.models != nil {
-		text, err := d.models.Reload()
+		models, err := d.models.Prepare()
 		if err != nil {
 			return "", err
 		}
-		loaded = append(loaded, text)
+		loaded = append(loaded, models.Commit())
 	}
+	// Nothing fails from here on.
+	commitPair()
 	d.level.Set(levelOf(now.verbose))
 	d.keyFile, d.keys = now.keyFile, keys
 	d.setKeys()

@@ -8,6 +8,7 @@ import (
 	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/serve/modelset"
+	"sandwich/cmd/sandwich/internal/planpage"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/answer"
 	"sandwich/runtime/energy/live"
@@ -31,9 +32,13 @@ func (f *serveFlags) checkModels() error {
 func (f *serveFlags) startSeveral(ctx context.Context, d *listeners, out io.Writer) (stop func(), err error) {
 	f.session.Plans.Accept, f.session.Plans.Context = f.key.Check, ctx
 	meter := live.Open("", nil)
+	describe := planpage.Of
+	if f.access.noPage {
+		describe = nil
+	}
 	set, err := modelset.Open(modelset.Options{Path: f.models, Session: f.session, Sizes: f.sizes.Sizes,
 		Prefixes: f.prefixes.OpenOrWarn, Accept: f.accept, ReadKeys: readKeys, Notice: show.Notice,
-		Stage: d.loading,
+		Stage: d.loading, Describe: describe,
 		Metrics: func() []metrics.Metric {
 			return append(answer.EnergyMetrics(meter), metrics.Metric{Name: "sandwich_info", Value: 1,
 				Help:   "1, with what is served as labels.",

@@ -31,10 +31,9 @@ func Find(ctx context.Context, r ref.Ref, sum string, size int64) (f File, ok bo
 	for _, c := range ollama() {
 		list = append(list, File{filepath.Join(c.path, "blobs", "sha256-"+sum), c.owner})
 	}
-	if owner, name := filepath.Split(r.Repo); r.Kind == ref.Hub {
-		repo := "models--" + filepath.Clean(owner) + "--" + name
+	if r.Kind == ref.Hub {
 		for _, c := range huggingFace() {
-			list = append(list, File{filepath.Join(c.path, repo, "blobs", sum), c.owner})
+			list = append(list, File{filepath.Join(c.path, repository(r), "blobs", sum), c.owner})
 		}
 	}
 	for _, f := range list {

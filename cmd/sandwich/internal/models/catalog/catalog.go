@@ -15,6 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/hint"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/cmd/sandwich/internal/yamldoc"
 	"sandwich/profiles/retention"
 )
 
@@ -133,18 +134,18 @@ func (c *Catalog) readFile() error {
 	if err != nil {
 		return err
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if len(doc.Content) == 0 {
-		return errors.New("the file is empty; write a list of models")
-	}
-	if err := checkKeys(doc.Content[0], topKeys); err != nil {
+	top, err := yamldoc.Parse(data)
+	if err != nil {
 		return err
 	}
-	for i := 0; i < len(doc.Content[0].Content); i += 2 {
-		if list := doc.Content[0].Content[i+1]; doc.Content[0].Content[i].Value == "models" {
+	if top == nil {
+		return errors.New("the file is empty; write a list of models")
+	}
+	if err := checkKeys(top, topKeys); err != nil {
+		return err
+	}
+	for i := 0; i < len(top.Content); i += 2 {
+		if list := top.Content[i+1]; top.Content[i].Value == "models" {
 			for _, m := range list.Content {
 				if err := checkKeys(m, entryKeys); err != nil {
 					return err
@@ -153,7 +154,7 @@ func (c *Catalog) readFile() error {
 		}
 	}
 	var b body
-	if err := doc.Decode(&b); err != nil {
+	if err := top.Decode(&b); err != nil {
 		return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", ""))
 	}
 	if b.Memory != "" {

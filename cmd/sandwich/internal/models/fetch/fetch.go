@@ -37,8 +37,9 @@ type Options struct {
 	Stall       time.Duration // a connection that sends nothing for this time is closed; 0: 60 s
 	Attempts    int           // failures of a request, without progress between them, that end the download; 0: 6
 
-	Wait     func(ctx context.Context, attempt int) error // pauses before a request is repeated; nil: exponential
-	Progress func(done, total int64)                      // may be called concurrently; total is negative if unknown
+	Wait func(ctx context.Context, d time.Duration) error // pauses before a request is repeated; nil: [Sleep]
+	// Progress may be called concurrently; total is negative if unknown.
+	Progress func(done, total int64)
 }
 
 // Result describes a complete file.
@@ -97,7 +98,7 @@ func (o Options) withDefaults() Options {
 		o.Attempts = 6
 	}
 	if o.Wait == nil {
-		o.Wait = backOff
+		o.Wait = Sleep
 	}
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
@@ -105,12 +106,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// longestPause limits the pause before a request is repeated.
+// longestPause limits the pause before a request is repeated, unless the server asks for a longer
+// one.
 const longestPause = time.Minute
 
-// backOff waits 1 s before the second attempt, and twice as long before each further one.
-func backOff(ctx context.Context, attempt int) error {
-	t := time.NewTimer(min(longestPause, time.Second<<min(attempt-1, 10)))
+// pause returns the time before an attempt is repeated: 1 s after the first one, twice as long
+// after each further one, and at least the time that the server asks for.
+func pause(attempt int, err error) time.Duration {
+	d := min(longestPause, time.Second<<min(attempt-1, 10))
+	var status *StatusError
+	if errors.As(err, &status) {
+		d = max(d, status.wait)
+	}
+	return d
+}
+
+// Sleep waits for a time. It returns the cause of ctx if that ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -51,7 +51,7 @@ func file(data []byte, etag string) http.HandlerFunc {
 
 // quick are options for small files, without pauses.
 func quick() Options {
-	return Options{Chunk: 2 << 10, Attempts: 3, Wait: func(context.Context, int) error { return nil }}
+	return Options{Chunk: 2 << 10, Attempts: 3, Wait: func(context.Context, time.Duration) error { return nil }}
 }
 
 // get downloads and returns the content that was stored.

@@ -14,36 +14,51 @@ import (
 	"time"
 
 	"sandwich/cmd/sandwich/internal/models/disk"
+	"sandwich/cmd/sandwich/internal/models/refusal"
 )
 
 // StatusError is the refusal of a request by a server.
 type StatusError struct {
 	Code       int
 	Host       string
-	redirected bool // to Host, by another one
+	Reason     string        // that the server states, not trusted; "": none
+	wait       time.Duration // after which the server accepts the request again; 0: unknown
+	redirected bool          // to Host, by another one
 }
 
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("%s answered %d %s", e.Host, e.Code, http.StatusText(e.Code))
-	switch e.Code {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	if e.Reason != "" {
+		text += fmt.Sprintf(" and says %q", e.Reason)
+	}
+	switch {
+	case e.Denied():
 		return text + "; the file needs credentials"
-	case http.StatusNotFound, http.StatusGone:
+	case e.Code == http.StatusNotFound, e.Code == http.StatusGone:
 		return text + "; check the name"
+	case e.wait > refusal.LongestWait:
+		return text + fmt.Sprintf("; it accepts requests again in %s", e.wait.Round(time.Second))
 	}
 	return text
+}
+
+// Denied reports whether the server of the address requires credentials, or other ones.
+func (e *StatusError) Denied() bool {
+	return e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden
 }
 
 // passing reports whether the same request may succeed later. A host to which a server redirects
 // refuses requests whose signature has expired; a new request gets a new one.
 func (e *StatusError) passing() bool {
 	switch e.Code {
-	case http.StatusForbidden:
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
 		return e.redirected
-	case http.StatusTooManyRequests, http.StatusRequestTimeout:
+	case http.StatusRequestTimeout:
 		return true
+	case http.StatusTooManyRequests:
+		return e.wait <= refusal.LongestWait
 	}
-	return e.Code >= 500
+	return e.Code >= 500 && e.wait <= refusal.LongestWait
 }
 
 // head describes a file as the server does.
@@ -160,7 +175,8 @@ func (d *download) checkResponse(resp *http.Response) error {
 		if resp.StatusCode == http.StatusRequestedRangeNotSatisfiable {
 			return errChanged
 		}
-		return &StatusError{resp.StatusCode, host, resp.Request.URL.String() != d.file.URL}
+		return &StatusError{resp.StatusCode, host, refusal.Reason(resp), refusal.Wait(resp, time.Now()),
+			resp.Request.URL.String() != d.file.URL}
 	}
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return fmt.Errorf("%w: the server encodes the file as %.40q", ErrContent, encoding)
@@ -215,7 +231,7 @@ func (d *download) retry(ctx context.Context, attempts int,
 		case attempt >= attempts:
 			return fmt.Errorf("%w; %d attempts failed, and a later download continues", err, attempt)
 		}
-		if err := d.Wait(ctx, attempt); err != nil {
+		if err := d.Wait(ctx, pause(attempt, err)); err != nil {
 			return err
 		}
 	}

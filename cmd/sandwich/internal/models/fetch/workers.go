@@ -64,7 +64,7 @@ func (d *download) trySpan(ctx context.Context, next *int, end int) error {
 		return errWhole // with a checksum a validator is not needed; servers of one host may have different ones
 	}
 	size, err := contentRange(resp, first)
-	if err == nil && size != d.file.Size {
+	if err == nil && (size != d.file.Size || d.replaced(resp)) {
 		err = errChanged
 	}
 	for err == nil && *next < end {
@@ -73,6 +73,13 @@ func (d *download) trySpan(ctx context.Context, next *int, end int) error {
 		}
 	}
 	return err
+}
+
+// replaced reports whether an answer is part of another version of the file, from a server that
+// ignores If-Range. With a checksum it does not matter: the complete file is checked.
+func (d *download) replaced(resp *http.Response) bool {
+	now := validatorOf(resp)
+	return d.file.SHA256 == "" && now != "" && d.journal.Validator != "" && now != d.journal.Validator
 }
 
 // errWhole reports a server that answers a request for a part with the whole file.

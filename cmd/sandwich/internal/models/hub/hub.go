@@ -39,50 +39,92 @@ type info struct {
 
 var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
+// entry is a GGUF file of a repository.
+type entry struct {
+	path   string
+	size   int64  // negative: unknown
+	sha256 string // "": unknown
+}
+
 // Find returns the model that a reference names at a hub. It selects the files of the weight type
 // or the file name of the reference; without one, the only model of the repository, or that of type
 // Q4_K_M.
 func Find(ctx context.Context, client fetch.Doer, endpoint *url.URL, r ref.Ref) (*source.Model, error) {
 	var about info
 	address := endpoint.JoinPath("api", "models", r.Repo, "revision", "main").String() + "?blobs=true"
-	if _, err := source.Document(ctx, client, address, []string{"application/json"}, &about); err != nil {
-		if errors.Is(err, source.ErrNotFound) {
-			err = fmt.Errorf("%w: there is no such repository, or it needs a login: accept its terms at %s and set "+
-				"HF_TOKEN", err, endpoint.JoinPath(r.Repo))
-		}
-		return nil, err
+	_, _, err := source.Document(ctx, client, address, []string{"application/json"}, &about)
+	if err != nil {
+		return nil, explain(err, endpoint, r)
 	}
 	if !commit.MatchString(about.SHA) {
 		return nil, source.Refuse("%s sends %.60q as the revision of the repository; it is not a hub", endpoint.Host,
 			about.SHA)
 	}
-	groups := map[string][]source.File{}
-	for _, s := range about.Siblings {
-		if !strings.HasSuffix(s.Path, ".gguf") || auxiliary(s.Path) {
-			continue
-		}
-		name, err := ref.FileName(s.Path)
+	list, whole := about.entries()
+	if !whole {
+		full, err := tree(ctx, client, endpoint, r.Repo, about.SHA)
 		if err != nil {
 			return nil, err
 		}
-		f := source.File{Name: name, Size: -1, URL: endpoint.JoinPath(r.Repo, "resolve", about.SHA).String() + "/" +
-			escape(s.Path)}
-		if s.Size != nil {
-			f.Size = *s.Size
+		if full != nil {
+			list = full
 		}
-		if s.LFS != nil {
-			f.Size, f.SHA256 = s.LFS.Size, s.LFS.SHA256
-		}
-		key := path.Join(path.Dir(s.Path), ref.Stem(name))
-		groups[key] = append(groups[key], f)
 	}
-	m, err := choose(groups, r)
+	var files []source.File
+	for _, e := range list {
+		files = append(files, source.File{Name: e.path, Size: e.size, SHA256: e.sha256,
+			URL: endpoint.JoinPath(r.Repo, "resolve", about.SHA).String() + "/" + escape(e.path)})
+	}
+	m, err := Choose(files, r)
 	if err != nil {
 		return nil, err
 	}
 	m.Revision = about.SHA
 	return m, nil
 }
+
+// explain adds the remedy to an error about a repository.
+func explain(err error, endpoint *url.URL, r ref.Ref) error {
+	page := endpoint.JoinPath(r.Repo)
+	switch {
+	case source.NeedsLogin(err):
+		return fmt.Errorf("%w: %s", err, Gated(page))
+	case errors.Is(err, source.ErrNotFound):
+		return fmt.Errorf("%w: there is no such repository, or it needs a login: accept its terms at %s and set "+
+			"HF_TOKEN", err, page)
+	}
+	return err
+}
+
+// Gated says how to get access to a repository, whose page is given.
+func Gated(page *url.URL) string {
+	return fmt.Sprintf("accept the terms of the repository at %s, and set HF_TOKEN to a token of that account", page)
+}
+
+// entries returns the GGUF files of a repository. whole is false if the hub left out files or
+// their checksums, as some mirrors do.
+func (about *info) entries() (list []entry, whole bool) {
+	whole = len(about.Siblings) > 0
+	for _, s := range about.Siblings {
+		if !isModel(s.Path) {
+			continue
+		}
+		e := entry{path: s.Path, size: -1}
+		if s.Size != nil {
+			e.size = *s.Size
+		}
+		if s.LFS != nil {
+			e.size, e.sha256 = s.LFS.Size, s.LFS.SHA256
+		} else {
+			whole = false
+		}
+		list = append(list, e)
+	}
+	return list, whole
+}
+
+// isModel reports whether a path is that of a GGUF file with a model, or of a part of one.
+func isModel(name string) bool { return strings.HasSuffix(name, ".gguf") && !auxiliary(name) }
 
 // escape escapes each component of a path.
 func escape(name string) string {
@@ -100,9 +142,22 @@ func auxiliary(name string) bool {
 	return strings.Contains(base, "mmproj") || strings.Contains(base, "imatrix")
 }
 
-// choose returns the model of the reference's type among the models of a repository, which are
-// keyed by their path without extension and number of part.
-func choose(groups map[string][]source.File, r ref.Ref) (*source.Model, error) {
+// Choose returns the model of the reference's type or file name among the GGUF files of a
+// repository, whose names are paths. The names of the model's files are their last components.
+func Choose(files []source.File, r ref.Ref) (*source.Model, error) {
+	groups := map[string][]source.File{} // by path without extension and number of part
+	for _, f := range files {
+		if !isModel(f.Name) {
+			continue
+		}
+		name, err := ref.FileName(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		key := path.Join(path.Dir(f.Name), ref.Stem(name))
+		f.Name = name
+		groups[key] = append(groups[key], f)
+	}
 	keys := slices.Sorted(maps.Keys(groups))
 	var found []string
 	switch {

@@ -9,6 +9,8 @@ import (
 
 	"sandwich/cmd/sandwich/internal/models/caches"
 	"sandwich/cmd/sandwich/internal/models/fetch"
+	"sandwich/cmd/sandwich/internal/models/hub"
+	"sandwich/cmd/sandwich/internal/models/ref"
 	"sandwich/cmd/sandwich/internal/models/source"
 	"sandwich/cmd/sandwich/internal/models/store"
 )
@@ -77,6 +79,10 @@ func (p *pull) download(ctx context.Context, f source.File) (store.Staged, error
 		Label: p.ref.Text}, base, fetch.Options{Magic: magic, Progress: update, Connections: p.Connections,
 		Stall: p.Stall,
 		Wait:  p.Wait})
+	var status *fetch.StatusError
+	if p.ref.Kind == ref.Hub && errors.As(err, &status) && status.Denied() {
+		err = fmt.Errorf("%w; %s", err, hub.Gated(p.origin.JoinPath(p.ref.Repo)))
+	}
 	if err != nil {
 		return store.Staged{}, err
 	}

@@ -31,7 +31,7 @@ type Options struct {
 	Hosts       []string      // other hosts that the server may use
 	Connections int           // parallel requests per file; 0: the default of package fetch
 	Stall       time.Duration // see [fetch.Options]
-	Wait        func(ctx context.Context, attempt int) error
+	Wait        func(ctx context.Context, d time.Duration) error
 
 	// Confirm is called before a download of a size in bytes, 0 if unknown, from a host, and may
 	// reject it; nil: never.
@@ -55,6 +55,8 @@ type pull struct {
 	client fetch.Doer
 	origin *url.URL
 	bases  map[string]string // of downloads, by file name
+	// offline forbids downloads: all files must be present.
+	offline bool
 }
 
 // Pull gets the model of a reference and returns it. It finds out the current version, and
@@ -74,25 +76,34 @@ func Pull(ctx context.Context, s *store.Store, r ref.Ref, o Options) (*store.Mod
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Text, err)
 	}
-	if p.Name == "" {
-		p.Name = p.defaultName(m)
-	}
-	if err := errors.Join(ref.CheckName(p.Name), s.CheckFree(p.Name, r.Text)); err != nil {
-		return nil, err
-	}
-	if len(m.Files) == 1 { // parts keep their names, by which they find each other
-		m.Files[0].Name = p.Name + ".gguf"
-	}
-	model, err := p.get(ctx, m)
+	model, err := p.install(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Text, err)
 	}
 	return model, nil
 }
 
+// install names the model and gets it.
+func (p *pull) install(ctx context.Context, m *source.Model) (*store.Model, error) {
+	if p.Name == "" {
+		p.Name = p.defaultName(m)
+	}
+	if err := errors.Join(ref.CheckName(p.Name), p.store.CheckFree(p.Name, p.ref.Text)); err != nil {
+		return nil, err
+	}
+	if len(m.Files) == 1 { // parts keep their names, by which they find each other
+		m.Files[0].Name = p.Name + ".gguf"
+	}
+	return p.get(ctx, m)
+}
+
 // find asks the server for the files of the model.
 func (p *pull) find(ctx context.Context) (*source.Model, error) {
 	policy := netguard.Policy{Hosts: p.Hosts}
+	patient := func(client fetch.Doer) fetch.Doer {
+		p.client = client
+		return &source.Patient{Doer: client, Wait: p.Wait, Notice: p.Notice}
+	}
 	switch p.ref.Kind {
 	case ref.Hub:
 		endpoint, err := hubEndpoint()
@@ -100,15 +111,15 @@ func (p *pull) find(ctx context.Context) (*source.Model, error) {
 			return nil, err
 		}
 		policy.Origin, policy.Token = endpoint, strings.TrimSpace(os.Getenv("HF_TOKEN"))
-		p.origin, p.client = endpoint, netguard.New(policy)
-		return hub.Find(ctx, p.client, endpoint, p.ref)
+		p.origin = endpoint
+		return hub.Find(ctx, patient(netguard.New(policy)), endpoint, p.ref)
 	case ref.Layout:
 		p.origin, p.client = &url.URL{Host: p.ref.Repo}, registry.LayoutClient(p.ref)
 		return registry.FindLayout(ctx, p.client, p.ref)
 	case ref.Registry:
-		policy.Origin = registry.Origin(p.ref)
-		p.origin, p.client = policy.Origin, registry.Client(netguard.New(policy))
-		return registry.Find(ctx, p.client, p.ref)
+		policy.Origin, policy.Hosts = registry.Origin(p.ref), append(slices.Clip(p.Hosts), registry.Hosts(p.ref)...)
+		p.origin = policy.Origin
+		return registry.Find(ctx, patient(registry.Client(netguard.New(policy))), p.ref)
 	}
 	policy.Origin = &url.URL{Scheme: p.ref.URL.Scheme, Host: p.ref.URL.Host}
 	p.origin, p.client = policy.Origin, netguard.New(policy)
@@ -153,6 +164,9 @@ func (p *pull) get(ctx context.Context, m *source.Model) (*store.Model, error) {
 		return old, nil
 	}
 	files, missing := p.present(ctx, m)
+	if p.offline && len(missing) > 0 {
+		return nil, ErrNotCached
+	}
 	if err := p.prepare(m, missing); err != nil {
 		return nil, err
 	}

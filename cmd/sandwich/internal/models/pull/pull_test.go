@@ -407,7 +407,7 @@ func TestSlowServer(t *testing.T) {
 		return false
 	})
 	_, got, err := w.pull(t.Context(), "hf:me/tales", Options{Stall: time.Second,
-		Wait: func(context.Context, int) error { return nil }})
+		Wait: func(context.Context, time.Duration) error { return nil }})
 	if err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%v", err)
 	}

@@ -35,7 +35,7 @@ func LayoutClient(r ref.Ref) fetch.Doer {
 func FindLayout(ctx context.Context, client fetch.Doer, r ref.Ref) (*source.Model, error) {
 	base := &url.URL{Scheme: "file", Host: "layout", Path: "/"}
 	var x v1.Index
-	if _, err := source.Document(ctx, client, base.JoinPath(v1.ImageIndexFile).String(), nil, &x); err != nil {
+	if _, _, err := source.Document(ctx, client, base.JoinPath(v1.ImageIndexFile).String(), nil, &x); err != nil {
 		return nil, fmt.Errorf("%s is not an OCI image layout: %w", r.Repo, err)
 	}
 	i := slices.IndexFunc(x.Manifests, func(d v1.Descriptor) bool {
@@ -49,7 +49,7 @@ func FindLayout(ctx context.Context, client fetch.Doer, r ref.Ref) (*source.Mode
 	}
 	var m document
 	want := x.Manifests[i].Digest
-	data, err := source.Document(ctx, client, address(want), nil, &m)
+	data, _, err := source.Document(ctx, client, address(want), nil, &m)
 	if err != nil {
 		return nil, err
 	}

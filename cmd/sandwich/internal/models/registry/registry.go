@@ -4,11 +4,13 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -31,15 +33,28 @@ const (
 // filePath is the annotation of ModelPack with the path of a layer's file.
 const filePath = "org.cncf.model.filepath"
 
+// ollamaAdapter is the type of a layer that changes the weights of the model.
+const ollamaAdapter = "application/vnd.ollama.image.adapter"
+
 // accepted lists the types of manifests.
 var accepted = []string{v1.MediaTypeImageManifest, "application/vnd.docker.distribution.manifest.v2+json",
-	v1.MediaTypeImageIndex}
+	v1.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json"}
 
 // Hosts of Docker's registry.
 const (
-	dockerName = "docker.io" // in references and in the file of `docker login`
-	dockerHost = "registry-1.docker.io"
+	dockerName   = "docker.io" // in references and in the file of `docker login`
+	dockerHost   = "registry-1.docker.io"
+	dockerTokens = "auth.docker.io"
 )
+
+// Hosts returns the hosts other than the origin that may get the login of the registry of a
+// reference: the token server of Docker, whose login is for all of its hosts.
+func Hosts(r ref.Ref) []string {
+	if r.Host == dockerName || r.Host == dockerHost {
+		return []string{dockerTokens}
+	}
+	return nil
+}
 
 // Origin returns the address of the registry of a reference.
 func Origin(r ref.Ref) *url.URL {
@@ -102,7 +117,7 @@ func manifestOf(ctx context.Context, client fetch.Doer, base *url.URL, tag strin
 	var revision digest.Digest
 	for range 2 {
 		var m document
-		data, err := source.Document(ctx, client, base.JoinPath("manifests", tag).String(), accepted, &m)
+		data, _, err := source.Document(ctx, client, base.JoinPath("manifests", tag).String(), accepted, &m)
 		if err != nil {
 			return m, "", err
 		}
@@ -116,12 +131,33 @@ func manifestOf(ctx context.Context, client fetch.Doer, base *url.URL, tag strin
 		if m.Manifests == nil {
 			return m, revision, nil
 		}
-		if len(m.Manifests) != 1 || m.Manifests[0].Digest.Validate() != nil {
-			return m, "", source.Refuse("the tag names %d manifests; name one of them by @sha256:...", len(m.Manifests))
+		list := slices.DeleteFunc(m.Manifests, isAttestation)
+		if len(list) != 1 || list[0].Digest.Validate() != nil {
+			return m, "", source.Refuse("the tag names %d manifests; name one of them by @sha256:...", len(list))
 		}
-		tag = m.Manifests[0].Digest.String()
+		tag = list[0].Digest.String()
 	}
 	return document{}, "", source.Refuse("the tag names an index of an index, which is not a model")
+}
+
+// isAttestation reports whether a manifest of an index is about another one: Docker adds such
+// manifests about the build.
+func isAttestation(d v1.Descriptor) bool {
+	return d.Annotations["vnd.docker.reference.type"] == "attestation-manifest"
+}
+
+// Parse returns the model of a manifest that is stored on this machine, in the cache of ollama.
+func Parse(manifest []byte, r ref.Ref) (*source.Model, error) {
+	var m document
+	if err := json.Unmarshal(manifest, &m); err != nil {
+		return nil, source.Refuse("the manifest of %s is damaged: %v", r.Text, err)
+	}
+	model, err := parse(m, r, func(digest.Digest) string { return "" })
+	if err != nil {
+		return nil, err
+	}
+	model.Revision = digest.FromBytes(manifest).String()
+	return model, nil
 }
 
 // parse returns the model of a manifest whose blobs have addresses.
@@ -129,6 +165,10 @@ func parse(m document, r ref.Ref, address func(digest.Digest) string) (*source.M
 	model := &source.Model{Name: nameOf(r)}
 	var layers []v1.Descriptor
 	for _, l := range m.Layers {
+		if l.MediaType == ollamaAdapter {
+			return nil, source.Refuse("%s has an adapter, which is not supported; pull the model without it, or one "+
+				"into which it was merged", r.Text)
+		}
 		if isModel(l) {
 			layers = append(layers, l)
 		}

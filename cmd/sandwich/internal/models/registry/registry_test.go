@@ -81,18 +81,21 @@ func TestKinds(t *testing.T) {
 			layer("application/vnd.docker.ai.license", "", "x")),
 		"pack": manifest(layer(packedWeight, "../x.gguf", "abc"), layer(packedWeight,
 			"config.json", "x")),
-		"split":                             manifest(part(1), part(2)),
-		"same":                              manifest(part(1), part(1)),
-		"untitled":                          manifest(layer(ollamaModel, "", "a"), layer(ollamaModel, "", "b")),
-		"image":                             manifest(layer("application/vnd.oci.image.layer.v1.tar+gzip", "", "abc")),
-		"safetensors":                       manifest(layer(packedWeight, "model.safetensors", "abc")),
-		"empty":                             manifest(),
-		"broken":                            manifest(broken),
-		"page":                              "<!DOCTYPE html><html>",
-		pinned.String():                     string(inner),
-		"index":                             index(v1.Descriptor{Digest: pinned}),
-		"indexes":                           index(v1.Descriptor{Digest: pinned}, v1.Descriptor{Digest: pinned}),
-		"hostile":                           index(v1.Descriptor{Digest: "sha256:../../x"}),
+		"split":         manifest(part(1), part(2)),
+		"same":          manifest(part(1), part(1)),
+		"untitled":      manifest(layer(ollamaModel, "", "a"), layer(ollamaModel, "", "b")),
+		"image":         manifest(layer("application/vnd.oci.image.layer.v1.tar+gzip", "", "abc")),
+		"safetensors":   manifest(layer(packedWeight, "model.safetensors", "abc")),
+		"empty":         manifest(),
+		"broken":        manifest(broken),
+		"page":          "<!DOCTYPE html><html>",
+		pinned.String(): string(inner),
+		"index":         index(v1.Descriptor{Digest: pinned}),
+		"indexes":       index(v1.Descriptor{Digest: pinned}, v1.Descriptor{Digest: pinned}),
+		"hostile":       index(v1.Descriptor{Digest: "sha256:../../x"}),
+		"attested": index(v1.Descriptor{Digest: pinned}, v1.Descriptor{Digest: digest.FromString("about"),
+			Annotations: map[string]string{"vnd.docker.reference.type": "attestation-manifest"}}),
+		"adapted":                           manifest(layer(ollamaModel, "", "abc"), layer(ollamaAdapter, "", "x")),
 		digest.FromString("other").String(): string(inner),
 	}
 	host := registryOf(t, documents, "")
@@ -103,6 +106,7 @@ func TestKinds(t *testing.T) {
 		":index":    "tales-index: tales-index.gguf", "@" + pinned.String(): "tales: tales.gguf",
 		"": "! no such repository or tag", ":image": "! image.layer", ":safetensors": "! not a model in a GGUF file",
 		":empty": "! of no layer", ":broken": "! invalid digest", ":page": "! instead of JSON", ":same": "! two files",
+		":attested": "tales-attested: tales-attested.gguf", ":adapted": "! has an adapter",
 		":indexes": "! 2 manifests", ":hostile": "! 1 manifests",
 		"@" + digest.FromString("other").String(): "! wrong checksum"} {
 		m, err := find(t, host+"/library/tales"+tag)
@@ -193,10 +197,19 @@ func TestTokenServer(t *testing.T) {
 	}
 }
 
-// TestDockerHost checks that references to docker.io lead to the host of its registry.
+// TestDockerHost checks that references to docker.io lead to the host of its registry, and that its
+// token server may get the login, which no other registry's may.
 func TestDockerHost(t *testing.T) {
 	r, err := ref.Parse("docker.io/ai/smollm2")
 	if got := Origin(r).String(); err != nil || got != "https://registry-1.docker.io" {
 		t.Errorf("%s, %v", got, err)
+	}
+	for text, want := range map[string]string{"docker.io/ai/smollm2": "[auth.docker.io]",
+		"registry-1.docker.io/ai/smollm2": "[auth.docker.io]", "docker.io.example/ai/smollm2": "[]",
+		"ollama:smollm2": "[]"} {
+		r, err := ref.Parse(text)
+		if got := fmt.Sprint(Hosts(r)); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
+		}
 	}
 }

@@ -2,17 +2,10 @@
 package source
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"mime"
-	"net/http"
 	"net/url"
 	"strings"
 
-	"sandwich/cmd/sandwich/internal/models/fetch"
 	"sandwich/cmd/sandwich/internal/models/ref"
 )
 
@@ -85,64 +78,3 @@ func Web(u *url.URL, sum string) (*Model, error) {
 	}
 	return &Model{Name: ref.Stem(name), Files: []File{{Name: name, URL: u.String(), Size: -1, SHA256: sum}}}, nil
 }
-
-// maxDocument limits the documents that describe models.
-const maxDocument = 32 << 20
-
-// ErrNotFound is wrapped if a server does not have a model, or hides it without credentials.
-var ErrNotFound = errors.New("not found")
-
-// Document requests a JSON document and stores it in v. It returns the bytes.
-func Document(ctx context.Context, client fetch.Doer, address string, accept []string, v any) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	r.Header["Accept"] = accept
-	resp, err := client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	host := resp.Request.URL.Host
-	if err := checkStatus(resp.StatusCode, host); err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxDocument {
-		return nil, Refuse("%s sends more than %d bytes; it is not such a server", host, maxDocument)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-		return nil, Refuse("%s sends %.40q instead of JSON; check the host and the proxy, which may ask for a login",
-			host, kind)
-	}
-	return data, nil
-}
-
-func checkStatus(code int, host string) error {
-	switch code {
-	case http.StatusOK:
-		return nil
-	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		return &missingError{code, host}
-	case http.StatusTooManyRequests:
-		return fmt.Errorf("%s limits the number of requests; try again later", host)
-	}
-	return fmt.Errorf("%s answered %d %s; try again later", host, code, http.StatusText(code))
-}
-
-// missingError reports a model that a server does not show.
-type missingError struct {
-	code int
-	host string
-}
-
-func (e *missingError) Error() string {
-	return fmt.Sprintf("%s answered %d %s", e.host, e.code, http.StatusText(e.code))
-}
-
-func (*missingError) Unwrap() error { return ErrNotFound }

@@ -89,7 +89,7 @@ func TestLatency(t *testing.T) {
 		firsts = append(firsts, first.Round(time.Millisecond).String())
 		s.models[1].entry.Retire() // the reload below adds it again, not loaded
 		s.models[1].file = ""
-		if _, err := s.Reload(); err != nil {
+		if _, err := s.reload(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/metrics"
 	"sandwich/runtime/server/request"
+	"sandwich/runtime/server/status"
 	"sandwich/runtime/session"
 )
 
@@ -37,7 +38,9 @@ type Options struct {
 	Metrics  func() []metrics.Metric             // further ones; may be nil
 	Notice   func(text string)                   // prints a line for the operator
 	Stage    func(what string, share float64)    // receives the progress of the loads of Start
-	Observe  func(used modelcache.Memory)        // see modelcache.New; may be nil
+	// Describe describes the plan of a session for the page of the server; nil: not described.
+	Describe func(s *session.Session, parallel int) *status.Plan
+	Observe  func(used modelcache.Memory) // see modelcache.New; may be nil
 }
 
 // Set holds the models of a catalog. Methods may be called concurrently.
@@ -48,9 +51,9 @@ type Set struct {
 	cores  *arbiter.Arbiter
 	free   modelcache.Budget // memory that was free at the start
 
-	budget atomic.Pointer[modelcache.Budget] // of the catalog that is being read, or was
+	budget atomic.Pointer[modelcache.Budget]
 
-	mu     sync.Mutex // held during Reload; guards the rest
+	mu     sync.Mutex // guards the rest
 	models []*served
 	keys   []string // of all models
 }
@@ -62,7 +65,7 @@ type served struct {
 	file   string // fileID when it was inspected
 	info   generation.ModelInfo
 	need   modelcache.Memory
-	entry  *modelcache.Entry
+	entry  *modelcache.Entry // nil: not added to the cache yet
 }
 
 // reserve is the part of the free memory, one in so many, that the default budget leaves to others.
@@ -74,7 +77,7 @@ func Open(o Options) (*Set, error) {
 	s := &Set{o: o, cores: arbiter.New(), free: freeMemory()}
 	s.cache = modelcache.New(s.free, max(1, o.Sizes.Queue), o.Observe)
 	s.router = modelrouter.New(s.cache, o.Metrics)
-	if _, err := s.Reload(); err != nil {
+	if _, err := s.reload(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -139,9 +142,6 @@ func (s *Set) Progress() (count uint64, idle bool) {
 	return count, idle
 }
 
-// limits returns the budget of the catalog that is being read.
-func (s *Set) limits() modelcache.Budget { return *s.budget.Load() }
-
 // Start loads the models that are loaded at the start.
 func (s *Set) Start(ctx context.Context) error {
 	s.mu.Lock()
@@ -164,47 +164,82 @@ func (s *Set) Start(ctx context.Context) error {
 // Close unloads all models. No request may be running.
 func (s *Set) Close() { s.cache.Close() }
 
-// Reload reads the catalog again and returns a description of it. Models whose entry and file are
-// unchanged stay loaded; removed and changed ones are unloaded when their requests have ended. If
-// the catalog is not valid, nothing changes.
-func (s *Set) Reload() (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := catalog.Read(s.o.Path)
+// reload reads the catalog again and uses it; see Prepare.
+func (s *Set) reload() (string, error) {
+	p, err := s.Prepare()
 	if err != nil {
-		return "", exit.Usage(err)
-	}
-	old, budget := s.budget.Load(), s.free
-	if c.Memory > 0 {
-		budget.Total = c.Memory
-	}
-	s.budget.Store(&budget)
-	models, list, keys, err := s.inspect(c)
-	if err != nil {
-		s.budget.Store(old)
 		return "", err
 	}
+	return p.Commit(), nil
+}
+
+// Prepared is a catalog that was read and checked, with its models.
+type Prepared struct {
+	set    *Set
+	budget modelcache.Budget
+	models []*served
+	list   []*modelrouter.Model // of models
+	keys   []string
+}
+
+// Prepare reads the catalog again and checks it with its models. It changes nothing; Commit does.
+// Another catalog must not be prepared in between.
+func (s *Set) Prepare() (*Prepared, error) {
+	c, err := catalog.Read(s.o.Path)
+	if err != nil {
+		return nil, exit.Usage(err)
+	}
+	p := &Prepared{set: s, budget: s.free}
+	if c.Memory > 0 {
+		p.budget.Total = c.Memory
+	}
+	for _, e := range c.Models {
+		if err := p.add(e); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.checkPinned()
+}
+
+// Commit makes the set serve the catalog, and returns a description of it. Models whose entry and
+// file are unchanged stay loaded; removed and changed ones are unloaded when their requests have
+// ended.
+func (p *Prepared) Commit() string {
+	s := p.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	before := s.models
-	s.models, s.keys = models, keys
-	s.cache.SetBudget(budget)
-	for i, m := range models {
+	s.models, s.keys = p.models, p.keys
+	s.budget.Store(&p.budget)
+	s.cache.SetBudget(p.budget)
+	for i, m := range p.models {
 		pinned := m.of.Load == catalog.Pinned
 		if m.entry == nil {
+			s.noteReplaced(m, before)
 			m.entry = s.cache.Add(m.source, pinned)
 			if before != nil && m.of.Load != catalog.OnDemand {
 				m.entry.Preload()
 			}
 		}
 		m.entry.Pin(pinned)
-		list[i].Entry = m.entry
+		p.list[i].Entry = m.entry
 	}
-	s.router.Set(list)
+	s.router.Set(p.list)
 	for _, m := range before {
 		if !s.has(m.entry) {
 			m.entry.Retire()
 		}
 	}
-	return fmt.Sprintf("%s from %s", show.Plural(len(models), "model"), s.o.Path), nil
+	return fmt.Sprintf("%s from %s", show.Plural(len(p.models), "model"), s.o.Path)
+}
+
+// noteReplaced reports that a model of the catalog had another file before.
+func (s *Set) noteReplaced(m *served, before []*served) {
+	for _, old := range before {
+		if old.of.Name == m.of.Name {
+			m.source.noteReplaced(*old.source.version.Load(), *m.source.version.Load())
+		}
+	}
 }
 
 // has reports whether an entry of the cache is in use.
@@ -217,56 +252,59 @@ func (s *Set) has(e *modelcache.Entry) bool {
 	return false
 }
 
-// inspect opens the models of a catalog that are new or changed, and returns all of them, with the
-// API keys of all.
-func (s *Set) inspect(c *catalog.Catalog) (models []*served, list []*modelrouter.Model, keys []string, err error) {
-	for _, e := range c.Models {
-		m, err := s.inspectModel(e)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		r := &modelrouter.Model{Info: m.info, Failed: func(err error) { s.o.Notice("warning: " + err.Error()) }}
-		r.Info.Aliases = e.Aliases
-		if e.Class != "" {
-			r.Info.Urgency, _ = request.ParseUrgency(e.Class)
-		}
-		if e.Keys != "" {
-			lines, err := s.o.ReadKeys(e.Keys)
-			if err != nil {
-				return nil, nil, nil, exit.Usage(m.source.wrap(err))
-			}
-			r.Keys = map[generation.Key]bool{}
-			for _, line := range lines {
-				key, _, _ := request.ParseKey(line)
-				r.Keys[sha256.Sum256([]byte(key))] = true
-			}
-			keys = append(keys, lines...)
-		}
-		models, list = append(models, m), append(list, r)
+// add adds the model of an entry, with its API keys.
+func (p *Prepared) add(e catalog.Model) error {
+	m, err := p.inspect(e)
+	if err != nil {
+		return err
 	}
-	return models, list, keys, s.checkPinned(models)
+	o := &p.set.o
+	r := &modelrouter.Model{Info: m.info, Failed: func(err error) { o.Notice("warning: " + err.Error()) },
+		Plan: m.source.plan.Load}
+	r.Info.Aliases = e.Aliases
+	if e.Class != "" {
+		r.Info.Urgency, _ = request.ParseUrgency(e.Class)
+	}
+	if e.Keys != "" {
+		lines, err := o.ReadKeys(e.Keys)
+		if err != nil {
+			return exit.Usage(m.source.wrap(err))
+		}
+		r.Keys = map[generation.Key]bool{}
+		for _, line := range lines {
+			key, _, _ := request.ParseKey(line)
+			r.Keys[sha256.Sum256([]byte(key))] = true
+		}
+		p.keys = append(p.keys, lines...)
+	}
+	p.models, p.list = append(p.models, m), append(p.list, r)
+	return nil
 }
 
-// inspectModel returns the model of an entry: the present one if neither the entry nor the file
-// changed, but for what the router needs.
-func (s *Set) inspectModel(e catalog.Model) (*served, error) {
-	file := fileID(e.Model)
-	for _, m := range s.models {
+// inspect returns the model of an entry: the present one if neither the entry nor the file changed,
+// but for what the router needs.
+func (p *Prepared) inspect(e catalog.Model) (*served, error) {
+	ctx := context.Background()
+	s, file := p.set, fileID(ctx, e.Model)
+	s.mu.Lock()
+	present := s.models
+	s.mu.Unlock()
+	for _, m := range present {
 		was := m.of
 		was.Aliases, was.Keys, was.Class, was.Load = e.Aliases, e.Keys, e.Class, e.Load
-		if m.file == file && reflect.DeepEqual(was, e) && s.limits().Check(m.need) == nil {
+		if m.file == file && reflect.DeepEqual(was, e) && p.budget.Check(m.need) == nil {
 			same := *m
 			same.of = e
 			return &same, nil
 		}
 	}
 	m := &served{of: e, source: &source{set: s, entry: e}, file: file}
-	m.source.file.Store(&file)
-	o, err := m.source.open(func(string) {})
+	o, err := m.source.open(ctx, func(string) {}, &p.budget)
 	if err != nil {
 		return nil, err
 	}
 	defer o.Close()
+	m.source.version.Store(&version{file, o.hash})
 	m.need = o.need
 	m.info, err = o.info()
 	return m, err
@@ -274,20 +312,20 @@ func (s *Set) inspectModel(e catalog.Model) (*served, error) {
 
 // checkPinned returns an error if the pinned models do not fit the budget together, or a model does
 // not fit next to them.
-func (s *Set) checkPinned(models []*served) error {
+func (p *Prepared) checkPinned() error {
 	pinned := modelcache.Memory{}
-	for _, m := range models {
+	for _, m := range p.models {
 		if m.of.Load == catalog.Pinned {
 			for node, n := range m.need {
 				pinned[node] += n
 			}
 		}
 	}
-	if err := s.limits().Check(pinned); err != nil {
+	if err := p.budget.Check(pinned); err != nil {
 		return exit.Usage(fmt.Errorf("%s: the pinned models together: %w; raise memory, or pin fewer models",
-			s.o.Path, err))
+			p.set.o.Path, err))
 	}
-	for _, m := range models {
+	for _, m := range p.models {
 		if m.of.Load == catalog.Pinned {
 			continue
 		}
@@ -297,9 +335,9 @@ func (s *Set) checkPinned(models []*served) error {
 				all[node] += n
 			}
 		}
-		if err := s.limits().Check(all); err != nil {
+		if err := p.budget.Check(all); err != nil {
 			return exit.Usage(fmt.Errorf("%s: model %s does not fit next to the pinned models: %w; raise memory, or "+
-				"pin fewer models", s.o.Path, m.of.Name, err))
+				"pin fewer models", p.set.o.Path, m.of.Name, err))
 		}
 	}
 	return nil

@@ -294,7 +294,7 @@ func TestReload(t *testing.T) {
 	reload := func(text, want string) {
 		t.Helper()
 		write(t, path, []byte(text))
-		if _, err := s.Reload(); err != nil {
+		if _, err := s.reload(); err != nil {
 			t.Fatal(err)
 		}
 		if got := states(); got != want {
@@ -308,7 +308,7 @@ func TestReload(t *testing.T) {
 	for _, text := range []string{"models: []", "x: y", "models:\n" + tales + tales,
 		"models:\n  - {name: a, model: none.gguf}\n", "memory: 1MiB\nmodels:\n" + tales} {
 		write(t, path, []byte(text))
-		if _, err := s.Reload(); err == nil {
+		if _, err := s.reload(); err == nil {
 			t.Errorf("%s is accepted", text)
 		}
 		if got := states(); got != "tales=loaded[story] " {
@@ -320,53 +320,6 @@ func TestReload(t *testing.T) {
 		t.Errorf("keys: %s", got)
 	}
 	reload("models:\n  - {name: tales, model: tales.gguf, context: 64}\n", "tales=unloaded[] ")
-}
-
-// TestReplaced checks that a file that is replaced while its model is loaded is read at the next
-// load: after the model was displaced by another one, and after a reload of the catalog.
-func TestReplaced(t *testing.T) {
-	if raceEnabled {
-		t.Skip("kernels are slow in race builds")
-	}
-	dir := models(t)
-	file := filepath.Join(dir, "llama-tiny.gguf")
-	o := options(t, catalogOf(t, dir, `memory: 40MiB
-models:
-  - {name: llama, model: llama-tiny.gguf, context: 64}
-  - {name: tales, model: tales.gguf, context: 64}
-`))
-	noted := make(chan string, 100)
-	o.Notice = func(text string) { noted <- text }
-	s := open(t, o)
-	h := handler(s)
-	say := func(model string) string {
-		return ask(t, h, "/v1/completions", `{"model":"`+model+`","prompt":"x","max_tokens":8,"temperature":0}`)
-	}
-	write(t, file, synthetic(t, "llama-tiny", 0))
-	first := say("llama")
-	write(t, file, synthetic(t, "llama-tiny", 1))
-	if again := say("llama"); again != first {
-		t.Errorf("the loaded model answers %s, and before %s", again, first)
-	}
-	say("tales")
-	second := say("llama")
-	write(t, file, synthetic(t, "llama-tiny", 2))
-	if _, err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	third := say("llama")
-	if first == second || second == third || !strings.HasPrefix(third, "200 ") {
-		t.Errorf("answers %s, %s and %s", first, second, third)
-	}
-	replaced := 0
-	for range len(noted) {
-		if strings.Contains(<-noted, "was replaced") {
-			replaced++
-		}
-	}
-	if replaced != 1+1 { // before the first load too; the reload sees a new model
-		t.Errorf("%d notices of replaced files", replaced)
-	}
 }
 
 // TestRefusals checks catalogs whose models cannot be served.

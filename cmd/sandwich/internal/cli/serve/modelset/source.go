@@ -12,6 +12,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/models/catalog"
+	"sandwich/cmd/sandwich/internal/models/filehash"
 	"sandwich/runtime/answer"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
@@ -21,6 +22,7 @@ import (
 	"sandwich/runtime/modelcache"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/status"
 	"sandwich/runtime/session"
 	"sandwich/runtime/speculate"
 )
@@ -46,14 +48,22 @@ func (o *opened) scratch(rank int) int64 {
 type source struct {
 	set   *Set
 	entry catalog.Model
-	// file identifies the file of the last load, or the one that was inspected.
-	file atomic.Pointer[string]
+	// version is that of the last load, or the one that was inspected.
+	version atomic.Pointer[version]
+	plan    atomic.Pointer[status.Plan] // of version; nil: not described
+}
+
+// version is a version of the file of a model.
+type version struct {
+	file string // fileID
+	hash string // see package filehash
 }
 
 // opened is a session with the sizes of its engine. It implements modelcache.Opened.
 type opened struct {
 	*session.Session
 	source *source
+	hash   string // of the file
 	sizes  session.Sizes
 	need   modelcache.Memory
 	// progress receives the stages of the load; nil before.
@@ -61,18 +71,20 @@ type opened struct {
 }
 
 // Open implements modelcache.Source.
-func (s *source) Open(context.Context) (modelcache.Opened, error) {
-	o, err := s.open(s.set.o.Notice)
+func (s *source) Open(ctx context.Context) (modelcache.Opened, error) {
+	file := fileID(ctx, s.entry.Model) // before it is read: a change in between is seen at the next load
+	o, err := s.open(ctx, s.set.o.Notice, s.set.budget.Load())
 	if err != nil {
 		return nil, err
 	}
-	s.noteReplaced()
+	now := version{file, o.hash}
+	s.noteReplaced(*s.version.Swap(&now), now)
 	return o, nil
 }
 
-// open reads the model, chooses its plan and the sizes of its engine.
-func (s *source) open(notice func(string)) (*opened, error) {
-	path, err := modelref.Local(s.entry.Model)
+// open reads the model, chooses its plan and the sizes of its engine within a budget.
+func (s *source) open(ctx context.Context, notice func(string), budget *modelcache.Budget) (*opened, error) {
+	path, err := modelref.Local(ctx, s.entry.Model)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -88,34 +100,50 @@ func (s *source) open(notice func(string)) (*opened, error) {
 		return nil, s.wrap(err)
 	}
 	o.Name = s.entry.Name
-	if err = s.set.o.Accept(o.Session); err == nil {
-		if err = exit.Usage(o.CheckTokenizer()); err == nil {
-			err = o.size()
-		}
-	}
-	if err != nil {
+	if err = o.prepare(budget); err != nil {
 		o.Session.Close()
 		return nil, s.wrap(err)
 	}
+	if describe := s.set.o.Describe; describe != nil {
+		s.plan.Store(describe(o.Session, o.sizes.Parallel))
+	}
 	return o, nil
+}
+
+// prepare checks the session and completes o.
+func (o *opened) prepare(budget *modelcache.Budget) (err error) {
+	if err = o.source.set.o.Accept(o.Session); err != nil {
+		return err
+	}
+	if err = o.CheckTokenizer(); err != nil {
+		return exit.Usage(err)
+	}
+	if o.hash, err = filehash.Of(o.File); err != nil {
+		return err
+	}
+	return o.size(budget)
 }
 
 // wrap adds the name of the model to an error, and keeps its exit code.
 func (s *source) wrap(err error) error { return fmt.Errorf("model %s: %w", s.entry.Name, err) }
 
-// noteReplaced reports that the file of the model is another one than at the last load. Prefixes on
-// disk are stored under a hash of the model, so that those of the old file are not used.
-func (s *source) noteReplaced() {
-	id := fileID(s.entry.Model)
-	if old := s.file.Swap(&id); old != nil && *old != id {
-		s.set.o.Notice(s.entry.Name + ": the file was replaced; the new one is read, and stored prefixes of the old " +
-			"one are not used")
+// noteReplaced reports that the file of the model is another one than before. Prefixes on disk are
+// stored under a hash of the whole model, so that those of the old file are not used.
+func (s *source) noteReplaced(old, now version) {
+	switch {
+	case old.file == now.file:
+	case old.hash == now.hash:
+		s.set.o.Notice(fmt.Sprintf("%s: the file was written again; its hash is the same, %s", s.entry.Name,
+			now.hash))
+	default:
+		s.set.o.Notice(fmt.Sprintf("%s: the file was replaced, its hash is now %s and was %s; the new one is read, "+
+			"and stored prefixes of the old one are not used", s.entry.Name, now.hash, old.hash))
 	}
 }
 
 // fileID identifies a version of the file of a model, or of a pulled one.
-func fileID(name string) string {
-	path, err := modelref.Local(name)
+func fileID(ctx context.Context, name string) string {
+	path, err := modelref.Local(ctx, name)
 	if err != nil || path == "" {
 		return path
 	}
@@ -131,9 +159,8 @@ func fileID(name string) string {
 
 // size chooses the sizes of the engine: as many KV blocks as the budget admits, at most the context
 // of every parallel request, in at most half of the budget, and at least one context.
-func (o *opened) size() error {
-	e, set := &o.source.entry, o.source.set
-	v := set.o.Sizes
+func (o *opened) size(budget *modelcache.Budget) error {
+	e, v := &o.source.entry, o.source.set.o.Sizes
 	if e.Parallel > 0 {
 		v.Parallel = e.Parallel
 	}
@@ -153,7 +180,6 @@ func (o *opened) size() error {
 	if d := v.Speculation.Drafter; d != nil { // an engine needs one for its vocabulary
 		v.Speculation.Drafter, _, _ = speculate.New(d.Name())
 	}
-	budget := set.limits()
 	for n := requests; ; n-- {
 		v.Blocks = kvcache.BlocksFor(v.Context+1) * n
 		rows, err := footprint.Sized(o.Plan, v, false)
