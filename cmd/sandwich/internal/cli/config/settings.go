@@ -82,8 +82,8 @@ func apply(c *cobra.Command, f *file) (err error) {
 	return err
 }
 
-// sourceNote is the annotation of a flag with its source, and the name of the variable or the line of
-// the file.
+// sourceNote is the annotation of a flag with its source, and the name of the variable or the line
+// of the file.
 const sourceNote = "source"
 
 // sourceOf returns the source of a flag's value after apply.
@@ -94,9 +94,9 @@ func sourceOf(f *pflag.Flag) string {
 	return fromDefault
 }
 
-// Places returns where the flags that an error message names are set, unless on the command line, as
-// the end of a sentence: "; --ctx is set in sandwich.yaml:3". It returns "" if there is nothing to
-// add.
+// Places returns where the flags that an error message names are set, unless on the command line,
+// as the end of a sentence: "; --ctx is set in sandwich.yaml:3". It returns "" if there is nothing
+// to add.
 func Places(c *cobra.Command, message string) (text string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		source := sourceOf(f)
