@@ -96,7 +96,8 @@ var Report = show.Report[drafts.Row]{
 		"acceptance,drafted_per_step",
 	Line: func(r *drafts.Row) string {
 		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%.4f,%.4f,%.4f,%.4f", show.CSVCell(r.Test),
-			show.CSVCell(r.Model), r.Requests, show.CSVCell(r.Plan), r.Plain, r.Drafted, r.Ratio, r.Low, r.Bound, r.Accepted, r.Depth)
+			show.CSVCell(r.Model), r.Requests, show.CSVCell(r.Plan), r.Plain, r.Drafted, r.Ratio, r.Low, r.Bound,
+			r.Accepted, r.Depth)
 	},
 }
 
