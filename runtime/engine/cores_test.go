@@ -191,7 +191,7 @@ func TestSharedOverflow(t *testing.T) {
 func TestSharedDevice(t *testing.T) {
 	list := deviceRequests(4)
 	if raceEnabled {
-		list = list[:2] // race builds interpret device programs slowly
+		list = list[:1] // race builds interpret device programs slowly
 	}
 	want := allTokens(t, open(t, deviceOptions(t)), list)
 	dev := sim.New(sim.Config{})

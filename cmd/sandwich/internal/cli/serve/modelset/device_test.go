@@ -34,7 +34,7 @@ func TestDevices(t *testing.T) {
 	answers := func(devices ...string) (out, lines string) {
 		var mu sync.Mutex
 		text := "models:\n"
-		for i, m := range []string{"one", "other"} {
+		for i, m := range []string{"one", "other"}[:len(devices)] {
 			text += "  - {name: " + m + ", model: llama-tiny.gguf, context: 64, device: \"" + devices[i] + "\"}\n"
 		}
 		o := options(t, catalogOf(t, dir, text))
@@ -56,7 +56,7 @@ func TestDevices(t *testing.T) {
 		s := open(t, o)
 		h := handler(s)
 		var all sync.WaitGroup
-		said := make([]string, 2)
+		said := make([]string, len(devices))
 		for i, m := range s.models {
 			all.Go(func() {
 				said[i] = ask(t, h, "/v1/completions",
@@ -68,12 +68,12 @@ func TestDevices(t *testing.T) {
 		defer mu.Unlock()
 		return strings.Join(said, "\n"), lines
 	}
-	want, lines := answers("none", "none")
-	if strings.Contains(lines, "modelset:0") || strings.Count(want, "200 ") != 2 {
+	want, lines := answers("none")
+	if strings.Contains(lines, "modelset:0") || !strings.HasPrefix(want, "200 ") {
 		t.Errorf("on the cores: %s\n%s", want, lines)
 	}
 	got, lines := answers("modelset:0", "modelset:0")
-	if got != want {
+	if strings.ReplaceAll(got, "other", "one") != want+"\n"+want {
 		t.Errorf("on the device %s, on the cores %s", got, want)
 	}
 	for _, name := range []string{"one", "other"} {

@@ -37,7 +37,7 @@ models:
 	}
 	s := open(t, o)
 	base := mem.Total()
-	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+	for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}} {
 		details = nil
 		for _, m := range s.models {
 			_, release, err := m.entry.Acquire(t.Context(), nil)
