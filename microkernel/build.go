@@ -42,6 +42,57 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	return out, nil
 }
 
+// BuildPieces builds what BuildAll would build for the specs, in pieces: it passes functions to
+// pieces, which calls each until it returns false, on this goroutine. Each call generates the code
+// of one tile, puts generated code into executable memory, or completes one kernel. It holds no
+// lock between two calls.
+func BuildPieces(specs []Spec, pieces func(piece func() (more bool))) (err error) {
+	if err := checkSpecs(specs); err != nil {
+		return err
+	}
+	if err := assemblePieces(specs, pieces); err != nil && !errors.Is(err, jit.ErrNoExec) {
+		return err
+	}
+	for rest := specs; len(rest) > 0 && err == nil; {
+		pieces(func() bool {
+			_, err = BuildAll(rest[:1])
+			rest = rest[1:]
+			return len(rest) > 0 && err == nil
+		})
+	}
+	return err
+}
+
+// assemblePieces generates and loads the tiles that the specs need and the cache lacks.
+func assemblePieces(specs []Spec, pieces func(piece func() (more bool))) (err error) {
+	if jit.Race {
+		return nil
+	}
+	built.Lock()
+	tiles := missingTiles(specs)
+	built.Unlock()
+	if len(tiles) == 0 {
+		return nil
+	}
+	var codes [][]byte
+	pieces(func() bool {
+		var code []byte
+		code, err = tiles[len(codes)].Assemble()
+		codes = append(codes, code)
+		return err == nil && len(codes) < len(tiles)
+	})
+	if err != nil {
+		return err
+	}
+	pieces(func() bool {
+		built.Lock()
+		defer built.Unlock()
+		err = storeTiles(tiles, codes)
+		return false
+	})
+	return err
+}
+
 // built holds every kernel of the process, since executable memory is never freed, and the tile
 // functions of the kernels. A tile function is stored by its spec with the MR and NR of the tile,
 // or by the spec whose code serves it (Spec.Code): kernels that differ only in size share their
@@ -54,13 +105,8 @@ var built struct {
 
 // buildMissing builds kernels. The caller holds built.
 func buildMissing(specs []Spec) ([]*Kernel, error) {
-	for _, s := range specs {
-		if err := s.Validate(); err != nil {
-			return nil, err
-		}
-		if need := s.Needs(); !Host().Has(need) {
-			return nil, fmt.Errorf("kernel spec %s needs %s; this CPU has %q", s, need, Host())
-		}
+	if err := checkSpecs(specs); err != nil {
+		return nil, err
 	}
 	out := make([]*Kernel, len(specs))
 	for i, s := range specs {
@@ -86,10 +132,22 @@ func buildMissing(specs []Spec) ([]*Kernel, error) {
 	return out, nil
 }
 
-// loadTiles generates the tile functions that the specs need and the cache lacks, and loads them
-// together.
-func loadTiles(specs []Spec) error {
-	var missing []Spec
+// checkSpecs returns an error for the first spec that is not valid or that this host cannot run.
+func checkSpecs(specs []Spec) error {
+	for _, s := range specs {
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		if need := s.Needs(); !Host().Has(need) {
+			return fmt.Errorf("kernel spec %s needs %s; this CPU has %q", s, need, Host())
+		}
+	}
+	return nil
+}
+
+// missingTiles returns the code of the tiles that the specs need and the cache lacks. The caller
+// holds built.
+func missingTiles(specs []Spec) (missing []Spec) {
 	seen := map[Spec]bool{}
 	for _, s := range specs {
 		if !s.ISA.Generates() {
@@ -104,6 +162,13 @@ func loadTiles(specs []Spec) error {
 			return nil
 		})
 	}
+	return missing
+}
+
+// loadTiles generates the tile functions that the specs need and the cache lacks, and loads them
+// together. The caller holds built.
+func loadTiles(specs []Spec) error {
+	missing := missingTiles(specs)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -111,6 +176,11 @@ func loadTiles(specs []Spec) error {
 	if err != nil {
 		return err
 	}
+	return storeTiles(missing, codes)
+}
+
+// storeTiles puts generated tiles into executable memory. The caller holds built.
+func storeTiles(tiles []Spec, codes [][]byte) error {
 	funcs, err := jit.Load(codes...)
 	if err != nil {
 		return err
@@ -118,8 +188,10 @@ func loadTiles(specs []Spec) error {
 	if built.tiles == nil {
 		built.tiles = map[Spec]jit.Func{}
 	}
-	for i, t := range missing {
-		built.tiles[t] = funcs[i]
+	for i, t := range tiles {
+		if _, have := built.tiles[t]; !have { // else another call has loaded it meanwhile
+			built.tiles[t] = funcs[i]
+		}
 	}
 	return nil
 }

@@ -92,6 +92,9 @@ func New(p *pool.Pool, vecs []*microkernel.Vec, ranks int) *Sum {
 	return a
 }
 
+// Close removes the sum from a pool that outlives it. No run may use it then or later.
+func (a *Sum) Close(p *pool.Pool) { p.DropFlags(a.ready, a.done) }
+
 // Publish tells that this worker has written all that it writes of a rank's partial. size is the
 // number of workers that do so for this rank.
 func (a *Sum) Publish(w *pool.Worker, rank, size int, o *Job) {

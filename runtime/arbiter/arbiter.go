@@ -68,6 +68,22 @@ func (c *Client) Acquire(class api.Class) {
 	}
 }
 
+// Background is a client for background work next to forwards of other clients, all of which is
+// proactive.
+type Background struct{ client *Client }
+
+// NewBackground returns a further client.
+func (a *Arbiter) NewBackground() Background { return Background{a.NewClient()} }
+
+// Acquire waits for the cores.
+func (b Background) Acquire() { b.client.Acquire(api.Proactive) }
+
+// Release gives the cores to the next client.
+func (b Background) Release() { b.client.Release() }
+
+// Preempted is Client.Preempted.
+func (b Background) Preempted() bool { return b.client.Preempted() }
+
 // ask takes the cores if they are free and returns nil, or puts the client in the queue.
 func (c *Client) ask(class api.Class) *turn {
 	a := c.arbiter

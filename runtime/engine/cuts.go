@@ -237,14 +237,17 @@ func (l *lanes) currentWave() *offload.Wavefront {
 	return l.wave
 }
 
-// dividedGate halts the cores' part of a forward for a forward of the cores that waits, after a
-// share of the time that the last one of those took.
+// dividedGate halts the cores' part of a forward for another engine that waits for the cores, or
+// for a forward of the cores that waits, after a share of the time that the last one of those took.
 type dividedGate struct {
 	l     *lanes
 	until time.Time
 }
 
 func (g *dividedGate) Passed(int) bool {
+	if turns := g.l.turns; turns != nil && turns.Preempted() {
+		return true
+	}
 	return g.l.onDevice.gate.stop.Load() || g.l.queued.Load() > 0 && !time.Now().Before(g.until)
 }
 
@@ -337,8 +340,11 @@ func (l *lanes) spend(d time.Duration) {
 // runPart runs a part of a divided forward on the cores, on the second sets of activations, since
 // forwards of the cores' lane use the first.
 func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
+	c := &l.onDevice
+	c.takeCores()
+	defer c.giveCores()
 	l.runner.UseTeams(l.watch.team())
-	l.runner.Use(sched.Sets + l.onDevice.set)
+	l.runner.Use(sched.Sets + c.set)
 	l.runner.Cut(nil)
 	return l.runner.Forward(l.leader, b, from, gate)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/runtime/background"
 	"sandwich/runtime/device"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/exec"
@@ -22,9 +23,8 @@ var deviceTimeout time.Duration
 
 // openDevice copies the model to the device and sets the phases that it runs. It returns nil if the
 // cores run both. positions limits a sequence.
-func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets, logitRows,
-	positions int) (*offload.Runner,
-	error) {
+func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, pieces background.Run, sets, logitRows,
+	positions int) (*offload.Runner, error) {
 	if o.Device == nil {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *forward.Runner, sets,
 		return nil, o.refused(refusal)
 	}
 	if o.Phases == nil || o.Check || refusal != nil {
-		if err := o.measure(ctx, r, on, positions); err != nil {
+		if err := o.measure(ctx, r, on, pieces, positions); err != nil {
 			closeDevice(on)
 			return nil, o.refused(err)
 		}
@@ -79,8 +79,9 @@ func openLayers(o *offload.Options) *offload.Runner {
 
 // measure sets the phases that the device runs to those of them, or of all, that it runs faster
 // than the cores.
-func (o *DeviceOptions) measure(ctx context.Context, r *forward.Runner, on *offload.Runner, positions int) error {
-	t, err := o.times(ctx, r, on, positions)
+func (o *DeviceOptions) measure(ctx context.Context, r *forward.Runner, on *offload.Runner, pieces background.Run,
+	positions int) error {
+	t, err := o.times(ctx, r, on, pieces, positions)
 	if err != nil {
 		return err
 	}
@@ -96,12 +97,12 @@ func (o *DeviceOptions) measure(ctx context.Context, r *forward.Runner, on *offl
 }
 
 // times measures forwards on both sides.
-func (o *DeviceOptions) times(ctx context.Context, r *forward.Runner, on *offload.Runner, positions int) (DeviceTimes,
-	error) {
+func (o *DeviceOptions) times(ctx context.Context, r *forward.Runner, on *offload.Runner, pieces background.Run,
+	positions int) (DeviceTimes, error) {
 	if o.measured != nil {
 		return *o.measured, nil
 	}
-	return measureDevice(ctx, r, on, positions)
+	return measureDevice(ctx, r, on, pieces, positions)
 }
 
 // refused returns the error of a device that cannot run the model, or nil if the cores take its
@@ -161,8 +162,10 @@ const (
 	measureReps  = 3
 )
 
-// measureDevice times a forward of each phase on the cores and on the device. Nothing else may run.
-func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, context int) (t DeviceTimes, err error) {
+// measureDevice times a forward of each phase on the cores and on the device. A forward is a piece;
+// nothing else may run meanwhile.
+func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, pieces background.Run,
+	context int) (t DeviceTimes, err error) {
 	t.Rows = max(1, min(MeasuredRows, r.Plan.Chunk, context-2))
 	tokens := make([]int32, t.Rows)
 	for i := range tokens {
@@ -171,9 +174,17 @@ func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, c
 	r.Lead(func(l *pool.Leader) {
 		s := NewSequence(r, l)
 		defer s.Reset()
+		piece := func(f func() error) (err error) {
+			pieces.Once(func() {
+				l.Take()
+				defer l.Give()
+				err = f()
+			})
+			return err
+		}
 		for _, p := range phase.All {
 			if p == phase.Decode {
-				if err = s.Feed(tokens, t.Rows, NoLogits, nil); err != nil {
+				if err = piece(func() error { return s.Feed(tokens, t.Rows, NoLogits, nil) }); err != nil {
 					return
 				}
 				on.CoresWrite(&s.batch) // the device copies it in the first forward, which is not counted
@@ -182,10 +193,12 @@ func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, c
 			if p == phase.Decode {
 				batch = tokens[:1]
 			}
-			if t.Cores[p], err = least(func() error { return s.measured(ctx, batch, p, nil) }); err != nil {
+			cores := func() error { return s.measured(ctx, batch, p, nil) }
+			if t.Cores[p], err = least(piece, cores); err != nil {
 				return
 			}
-			if t.Device[p], err = least(func() error { return s.measured(ctx, batch, p, on) }); err != nil {
+			device := func() error { return s.measured(ctx, batch, p, on) }
+			if t.Device[p], err = least(piece, device); err != nil {
 				return
 			}
 		}
@@ -193,15 +206,19 @@ func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, c
 	return t, err
 }
 
-// least returns the least time of f.
-func least(f func() error) (best time.Duration, err error) {
+// least returns the least time of f, which piece calls.
+func least(piece func(func() error) error, f func() error) (best time.Duration, err error) {
 	var all time.Duration
 	for i := range measureReps + 1 {
-		began := time.Now()
-		if err := f(); err != nil {
+		var took time.Duration
+		err := piece(func() error {
+			began := time.Now()
+			defer func() { took = time.Since(began) }()
+			return f()
+		})
+		if err != nil {
 			return 0, err
 		}
-		took := time.Since(began)
 		if i == 0 && took < measureLimit {
 			continue // it warms caches up
 		}
@@ -244,7 +261,7 @@ type Accelerator struct {
 // with the logits of at most logitRows rows. It returns nil if the cores run both phases.
 func Accelerate(ctx context.Context, r *forward.Runner, o DeviceOptions, logitRows, positions int) (*Accelerator,
 	error) {
-	on, err := o.openDevice(ctx, r, 1, logitRows, positions)
+	on, err := o.openDevice(ctx, r, nil, 1, logitRows, positions)
 	if err != nil || on == nil {
 		return nil, err
 	}

@@ -9,12 +9,14 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"sandwich/profiles"
 	"sandwich/runtime/api"
+	"sandwich/runtime/background"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/engine/drafting"
@@ -43,10 +45,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 
 // newEngine returns an engine whose loop does not run yet.
 func newEngine(ctx context.Context, o Options) (*Engine, error) {
-	if o.Parallel < 1 || o.Context < 1 {
-		return nil, fmt.Errorf("%d parallel requests and a context of %d tokens: use at least one of each",
-			o.Parallel, o.Context)
+	if err := o.check(); err != nil {
+		return nil, err
 	}
+	pieces := background.In(o.Turns)
 	most := o.Parallel + o.Queue
 	shape, err := arch.ConfigOf(o.File)
 	if err != nil {
@@ -69,13 +71,16 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
-	accelerator, err := o.Accelerator.openDevice(ctx, r, sched.Sets, o.LogitRows, o.Context)
+	accelerator, err := o.Accelerator.openDevice(ctx, r, pieces, sched.Sets, o.LogitRows, o.Context)
 	if err != nil {
 		r.Close()
 		return nil, err
 	}
-	costs := forecast.NewCosts(r.Model, o.Plan, o.Profile)
-	drafts, copies, err := newDrafting(o.Speculation, r, o.Profile, rows)
+	var costs *cost.Table
+	var drafts *drafting.Drafting
+	var copies bool
+	pieces.Once(func() { costs = forecast.NewCosts(r.Model, o.Plan, o.Profile) })
+	pieces.Once(func() { drafts, copies, err = newDrafting(o.Speculation, r, o.Profile, rows) })
 	if err != nil {
 		closeDevice(accelerator)
 		r.Close()
@@ -98,8 +103,8 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	if monitor != nil {
 		config.Contends = func(pos, n, rows, positions int) bool { return e.contends(pos, n, rows, positions) }
 	}
-	scheduler, err := sched.New(config)
-	if err != nil {
+	var scheduler *sched.Scheduler
+	if pieces.Once(func() { scheduler, err = sched.New(config) }); err != nil {
 		closeDevice(accelerator)
 		r.Close()
 		return nil, err
@@ -119,12 +124,21 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
+// check returns an error for sizes below one and options that need others.
+func (o *Options) check() error {
+	if o.Parallel < 1 || o.Context < 1 {
+		return fmt.Errorf("%d parallel requests and a context of %d tokens: use at least one of each", o.Parallel,
+			o.Context)
+	}
+	if (o.Cores == nil) != (o.Turns == nil) {
+		return errors.New("engines that share the cores need both Cores and Turns")
+	}
+	return nil
+}
+
 // setLoad sets the options of the load of a model for decode batches of up to rows rows.
 func (o *Options) setLoad(rows int) {
 	o.Digest = o.Prefixes.Store != nil
-	if o.Cores != nil {
-		o.Turns = loadTurns{o.Cores}
-	}
 	if back := o.Speculation.Rollback; back == drafting.RollbackCopy ||
 		o.Speculation.Drafter != nil && back != drafting.RollbackReplay {
 		o.DraftRows = rows - 1

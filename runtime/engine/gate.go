@@ -67,11 +67,6 @@ type Cores interface {
 	Preempted() bool
 }
 
-// loadTurns lets the load of a model share the cores as proactive work.
-type loadTurns struct{ Cores }
-
-func (t loadTurns) Acquire() { t.Cores.Acquire(api.Proactive) }
-
 // plannedStep is one step of a forward: one of the `of` steps of an op, and its predicted time, 0
 // where no limit needs it.
 type plannedStep struct {
@@ -137,4 +132,27 @@ func loadOf(b *kvcache.Batch) cost.Load {
 		l.Positions += s.Positions
 	}
 	return l
+}
+
+// takeCores waits for the cores and for the workers, which other engines may share.
+func (c *lane) takeCores() {
+	if c.turns != nil {
+		c.turns.Acquire(c.class)
+	}
+	c.leader.Take()
+}
+
+// giveCores ends what takeCores began.
+func (c *lane) giveCores() {
+	c.leader.Give()
+	if c.turns != nil {
+		c.turns.Release()
+	}
+}
+
+// withCores runs f while the engine has the cores.
+func (c *lane) withCores(f func()) {
+	c.takeCores()
+	defer c.giveCores()
+	f()
 }

@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// loop drives the scheduler until Close, on the thread of worker 0.
+// loop drives the scheduler until Close, on a thread that is worker 0 during forwards.
 func (e *Engine) loop() {
 	defer close(e.ended)
 	defer e.endAll()
@@ -153,10 +153,8 @@ func (c *lane) classOf(act *sched.Action) api.Class {
 
 // Run executes a forward from the op at which it halted, or from the first.
 func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
-	if c.turns != nil {
-		c.turns.Acquire(c.class)
-		defer c.turns.Release()
-	}
+	c.takeCores()
+	defer c.giveCores()
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
@@ -170,8 +168,8 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	c.gate.start(c.next)
 	next, err := c.forward(f)
 	for err == nil && c.gate.yields && next < len(c.gate.steps) {
-		c.turns.Release()
-		c.turns.Acquire(c.class)
+		c.giveCores()
+		c.takeCores()
 		began = began.Add(c.gate.resume(next))
 		c.next = next
 		next, err = c.forward(f)

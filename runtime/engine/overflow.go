@@ -25,7 +25,8 @@ func (c *lane) fail(list []overflowed) {
 				}
 				return 0, false
 			}
-			u.job.out.close("", c.runner.Overflow(c.leader, s.Tables, s.Pos+u.row-s.Row, token))
+			err := c.runner.Overflow(c.leader, c.withCores, s.Tables, s.Pos+u.row-s.Row, token)
+			u.job.out.close("", err)
 		}
 	}
 }

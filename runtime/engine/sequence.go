@@ -167,7 +167,7 @@ func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
 	for i, row := range b.LogitRows {
 		if !s.r.Sound(i) {
 			fed := func(pos int) (int32, bool) { return s.fed[pos], true }
-			return s.r.Overflow(s.l, b.Spans[0].Tables, s.pos+int(row), fed)
+			return s.r.Overflow(s.l, nil, b.Spans[0].Tables, s.pos+int(row), fed)
 		}
 	}
 	return nil

@@ -39,7 +39,8 @@ type Options struct {
 	Accelerator DeviceOptions
 	Prefixes    PrefixOptions
 
-	// Cores shares the cores with other engines, unless nil. Parts of the load are proactive.
+	// Cores shares the cores with other engines, unless nil. Turns (exec.Options) then does so for
+	// the load and for other background work, which may run next to forwards: it is another client.
 	Cores Cores
 
 	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message

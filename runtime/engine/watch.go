@@ -34,7 +34,7 @@ func (w *watch) look() {
 	if err != nil {
 		return // try again at the next tick
 	}
-	if len(now.Places.Lost) == 0 {
+	if len(now.Places.Lost) == 0 && w.runner.Moves() {
 		for _, text := range w.mover.Look(time.Now(), now.Places.At, now.Places.Allowed) {
 			if w.note != nil {
 				w.note(text)

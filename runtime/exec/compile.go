@@ -31,16 +31,19 @@ func newExecutor(c executorConfig) (*Executor, error) {
 	if m.LearnedPositions() {
 		e.positions = m.Dims.Context
 	}
-	e.attention = attention.NewOps(m, e.layers, context)
-	e.rowwise = rowwise.NewOps(m, c.Weights, e.attention.Ropes, c.Buffers.rows)
-	e.state = state.NewOps(m, c.States)
-	if err := gemm.BuildPhase(c.Phase); err != nil {
+	c.Pieces.Once(func() {
+		e.attention = attention.NewOps(m, e.layers, context)
+		e.rowwise = rowwise.NewOps(m, c.Weights, e.attention.Ropes, c.Buffers.rows)
+		e.state = state.NewOps(m, c.States)
+	})
+	if err := gemm.BuildPhase(c.Phase, c.Pieces); err != nil {
 		return nil, err
 	}
 	if err := e.compileRanks(c); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if err := e.allocateScratch(c.Shards, c.Workers.Pool.PUs()); err != nil {
+	var err error
+	if c.Pieces.Once(func() { err = e.allocateScratch(c.Shards, c.Workers.Pool.PUs()) }); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	if e.groups != nil {
@@ -59,8 +62,9 @@ func (e *Executor) compileRanks(c executorConfig) error {
 		own.shard, own.counters = shard, tp.NewCounters(r)
 		weights = append(weights, c.Weights.Of(r))
 		var err error
-		if own.attention, err = attention.New(isasOf(e.kinds), c.KV[r], shape, c.Workers.Pool.Size(),
-			c.team()); err != nil {
+		if c.Pieces.Once(func() {
+			own.attention, err = attention.New(isasOf(e.kinds), c.KV[r], shape, c.Workers.Pool.Size(), c.team())
+		}); err != nil {
 			return err
 		}
 		if e.groups != nil { // of models with equal layers
@@ -68,12 +72,14 @@ func (e *Executor) compileRanks(c executorConfig) error {
 				shard.Share.Heads.Len())
 		}
 	}
-	products, throughput, err := gemm.Compile(e.kinds, c.Phase, c.Shards.List, weights, c.Workers.heterogeneous,
-		c.Workers.Pool.Classes())
-	if err != nil {
+	var products []*gemm.Products
+	var err error
+	if c.Pieces.Once(func() {
+		products, e.throughput, err = gemm.Compile(e.kinds, c.Phase, c.Shards.List, weights, c.Workers.heterogeneous,
+			c.Workers.Pool.Classes())
+	}); err != nil {
 		return err
 	}
-	e.throughput = throughput
 	for r := range e.ranks {
 		e.ranks[r].products = products[r]
 	}

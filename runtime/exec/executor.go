@@ -8,6 +8,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/allreduce"
+	"sandwich/runtime/background"
 	"sandwich/runtime/exec/attention"
 	"sandwich/runtime/exec/gemm"
 	"sandwich/runtime/exec/load"
@@ -32,7 +33,8 @@ type executorConfig struct {
 	Sync      tp.Sync
 	Phase     *plans.Phase
 	Attention microkernel.AttentionDot
-	Context   int // positions of a sequence; 0: the context of the model
+	Context   int            // positions of a sequence; 0: the context of the model
+	Pieces    background.Run // compiles
 }
 
 // Executor runs forwards of one phase under its plan. Run allocates nothing. Only one Run may be in

@@ -9,6 +9,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/background"
 	"sandwich/runtime/exec/attention"
 	"sandwich/runtime/exec/load"
 	"sandwich/runtime/exec/state"
@@ -18,6 +19,7 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/modelfile"
+	"sandwich/runtime/pool/poolset"
 )
 
 // Options say what Open assembles and how much it must hold.
@@ -44,8 +46,13 @@ type Options struct {
 	// mem.Alloc.
 	Memory mem.Allocator
 
-	// Turns, unless nil, gives the cores to other users between parts of the load.
-	Turns load.Turns
+	// Turns, unless nil, gives the cores to other users between pieces of the load, of the
+	// compilation of executors and of Close. They use it one after the other.
+	Turns background.Turns
+
+	// Pools, unless nil, has the worker threads, which other assemblies may use too. They must not
+	// run at the same time.
+	Pools *poolset.Set
 
 	// Workers run the model, unless nil, instead of those that Spin and Unpinned describe. They are
 	// divided among the plan's ranks and outlive the assembly.
@@ -62,6 +69,7 @@ type Options struct {
 func (o *Options) newWorkers() (*Workers, error) {
 	w := PlanWorkers(o.Plan)
 	w.Spin, w.Unpinned = o.Spin, o.Unpinned
+	w.Pools, w.Pieces = o.Pools, background.In(o.Turns)
 	return NewWorkers(w)
 }
 
@@ -80,7 +88,7 @@ type Assembly struct {
 	Buffers *Buffers      // activations of one forward
 	Packing time.Duration // time that packing the weights took
 
-	turns      load.Turns
+	turns      background.Turns
 	sync       tp.Sync
 	rows       int // most rows of a forward
 	logits     int // most of them whose logits are wanted
@@ -99,11 +107,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	if o.SharedWeights != nil {
 		return openShared(&o)
 	}
-	m, err := modelfile.Load(o.File)
-	if err != nil {
-		return nil, err
-	}
-	shards, err := divideModel(m, o.Plan)
+	m, shards, err := o.read()
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +125,17 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
+}
+
+// read returns the model of the file and its division among the ranks.
+func (o *Options) read() (m *model.Model, shards *tp.Shards, err error) {
+	pieces := background.In(o.Turns)
+	pieces.Once(func() { m, err = modelfile.Load(o.File) })
+	if err != nil {
+		return nil, nil, err
+	}
+	pieces.Once(func() { shards, err = divideModel(m, o.Plan) })
+	return m, shards, err
 }
 
 func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
@@ -189,6 +204,31 @@ func openShared(o *Options) (*Assembly, error) {
 	return &a, nil
 }
 
+// discard returns the pages of all buffers that belong to the assembly to the system, in pieces, so
+// that nothing is left for a long system call.
+func (a *Assembly) discard() {
+	var list []*mem.Buffer
+	if !a.sharesKV {
+		for r := range a.KV {
+			list = append(list, a.KV.Memory(r))
+		}
+	}
+	if a.sharedWeights == nil {
+		if a.Buffers != nil {
+			list = append(list, a.Buffers.memory...)
+		}
+		if a.States != nil {
+			list = append(list, a.States.Memory())
+		}
+		if a.Weights != nil {
+			for r := range a.Weights.Ranks() {
+				list = append(list, a.Weights.Memory(r))
+			}
+		}
+	}
+	mem.Discard(background.In(a.turns), list...)
+}
+
 // NewCache returns an idle bookkeeping of the KV cache, for callers without a scheduler.
 func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stores) }
 
@@ -204,6 +244,12 @@ func (a *Assembly) NewBuffers() (*Buffers, error) {
 	return newBuffers(a.Shards, a.rows, a.logits, k)
 }
 
+// FreeBuffers frees activations of NewBuffers, in pieces.
+func (a *Assembly) FreeBuffers(b *Buffers) error {
+	mem.Discard(background.In(a.turns), b.memory...)
+	return b.Free()
+}
+
 // Touch faults in the pages of activations, so that no request waits for that. It must not be
 // called inside pool.Pool.Lead.
 func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
@@ -215,7 +261,7 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
 	return newExecutor(executorConfig{Shards: a.Shards, Weights: a.Weights, KV: a.KV, States: a.States,
 		Buffers: a.Buffers, Workers: on, Sync: a.sync, Phase: phase, Attention: a.Plan.Attention,
-		Context: a.context})
+		Context: a.context, Pieces: background.In(a.turns)})
 }
 
 // Close frees everything except the workers of Options.Workers and the memory of SharedWeights. Its
@@ -227,6 +273,7 @@ func (a *Assembly) Close() (err error) {
 	case a.Workers != nil:
 		a.Workers.Pool.Gather()
 	}
+	a.discard()
 	if a.KV != nil && !a.sharesKV {
 		err = a.KV.Free()
 	}

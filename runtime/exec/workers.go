@@ -11,10 +11,11 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/allreduce"
+	"sandwich/runtime/background"
 	"sandwich/runtime/exec/gemm"
-	"sandwich/runtime/exec/load"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/pool/poolset"
 )
 
 // WorkerOptions say which threads run ops and which code they run.
@@ -25,6 +26,8 @@ type WorkerOptions struct {
 	Ranks    []plans.Rank    // among which the workers are divided; none or one: they work together
 	Spin     time.Duration   // pool.Options.Spin
 	Unpinned bool            // not bound to PUs, so there may be more of them than PUs
+	Pools    *poolset.Set    // from which the threads come; nil: they are not shared
+	Pieces   background.Run  // builds the kernels
 }
 
 // PlanWorkers returns the options of the workers that serve a plan.
@@ -41,30 +44,36 @@ type Workers struct {
 	kinds         []gemm.Kind // by pool.Worker.Class
 	heterogeneous bool        // products are timed and divided by throughput
 	ranks         []plans.Rank
-	groups        *Groups // nil with one rank
+	groups        *Groups      // nil with one rank
+	use           *poolset.Use // of Pool, which others may use too; nil: Pool belongs to these workers
 }
 
 // NewWorkers builds the code and starts the threads. A host that cannot run the code is an error.
 func NewWorkers(o WorkerOptions) (*Workers, error) {
-	kinds, err := gemm.NewKinds(o.ISA, o.Plan)
+	kinds, err := gemm.NewKinds(o.ISA, o.Plan, o.Pieces)
 	if err != nil {
 		return nil, err
 	}
 	w := &Workers{Vec: kinds[0].Vec, kinds: kinds, ranks: o.Ranks}
-	return w.start(o.PUs, pool.Options{Pin: !o.Unpinned, Spin: o.Spin, Class: w.kindOf(o.PUs, o.Plan)})
+	return w.start(o.PUs, o.Pools, pool.Options{Pin: !o.Unpinned, Spin: o.Spin, Class: w.kindOf(o.PUs, o.Plan)})
 }
 
-// start starts the threads.
-func (w *Workers) start(pus []int, o pool.Options) (_ *Workers, err error) {
+// start starts the threads, or takes those of a shared pool.
+func (w *Workers) start(pus []int, pools *poolset.Set, o pool.Options) (_ *Workers, err error) {
 	if o.Slow, err = slowWorkers(os.Getenv(slowVariable), len(pus)); err != nil {
 		return nil, err
 	}
 	w.heterogeneous = len(w.kinds) > 1 || o.Slow != nil
-	if w.Pool, err = pool.New(pus, o); err != nil {
+	if pools == nil {
+		w.Pool, err = pool.New(pus, o)
+	} else if w.use, err = pools.Open(pus, o); err == nil {
+		w.Pool = w.use.Pool
+	}
+	if err != nil {
 		return nil, err
 	}
 	if w.groups, err = newGroups(w.Pool, vecsOf(w.kinds), w.ranks); err != nil {
-		w.Pool.Close()
+		w.Close()
 		return nil, err
 	}
 	return w, nil
@@ -74,11 +83,35 @@ func (w *Workers) start(pus []int, o pool.Options) (_ *Workers, err error) {
 // the effect of binding.
 func (w *Workers) Unbound() (*Workers, error) {
 	free := &Workers{Vec: w.Vec, kinds: w.kinds, ranks: w.ranks}
-	return free.start(w.Pool.PUs(), pool.Options{Class: w.Pool.Classes()})
+	return free.start(w.Pool.PUs(), nil, pool.Options{Class: w.Pool.Classes()})
 }
 
-// Close ends the threads.
-func (w *Workers) Close() { w.Pool.Close() }
+// Close ends the threads, or the use of a shared pool. It must not be called while a leader of a
+// shared pool has it.
+func (w *Workers) Close() {
+	if w.use == nil {
+		w.Pool.Close()
+		return
+	}
+	w.Pool.Gather()
+	if w.groups != nil {
+		w.groups.sum.Close(w.Pool)
+	}
+	w.use.Close()
+}
+
+// Lead runs fn on a thread that is worker 0, while it has the pool if other users share that: see
+// pool.Pool.LeadShared.
+func (w *Workers) Lead(fn func(l *pool.Leader)) {
+	if w.use == nil {
+		w.Pool.Lead(fn)
+		return
+	}
+	w.Pool.LeadShared(fn)
+}
+
+// Moves reports whether this user of the pool moves its workers to other PUs.
+func (w *Workers) Moves() bool { return w.use == nil || w.use.First() }
 
 // Grouping returns the division of the workers among ranks; nil with one rank.
 func (w *Workers) Grouping() *pool.Grouping {
@@ -192,7 +225,7 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 // touch faults in the pages of a buffer of each rank by the rank's own workers, so that no request
 // waits for it and pages without a node are near their users. turns may be nil. When ctx ends, the
 // error is its cause. It must not be called inside pool.Pool.Lead.
-func (w *Workers) touch(ctx context.Context, turns load.Turns, memory func(rank int) *mem.Buffer) error {
+func (w *Workers) touch(ctx context.Context, turns background.Turns, memory func(rank int) *mem.Buffer) error {
 	const hugePage = 2 << 20
 	grouping := w.Grouping()
 	touched := make([]int, w.Pool.Size()) // bytes, by worker

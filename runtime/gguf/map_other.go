@@ -5,6 +5,8 @@ package gguf
 import (
 	"io"
 	"os"
+
+	"sandwich/runtime/background"
 )
 
 // mapBytes reads the first size bytes of file.
@@ -15,4 +17,10 @@ func mapBytes(file *os.File, size int64) (data []byte, unmap func() error, err e
 }
 
 // Release does nothing on this system, where a file is read onto the heap.
-func (t *Tensor) Release() error { return nil }
+func (t *Tensor) Release(background.Run) {}
+
+// ReleasePiece does nothing on this system.
+func (t *Tensor) ReleasePiece(int) (more bool) { return false }
+
+// Release does nothing on this system.
+func (f *File) Release(background.Run) {}

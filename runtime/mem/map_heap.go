@@ -15,6 +15,9 @@ const Mapped = false
 
 var pageSize = os.Getpagesize()
 
+// discard does nothing: the memory is on the Go heap.
+func discard([]byte) {}
+
 // mapMemory allocates size bytes, rounded up to pages, on the Go heap, whose objects do not move.
 func mapMemory(size int, _ bool) (data []byte, unmap func() error, err error) {
 	size = num.RoundUp(size, pageSize)

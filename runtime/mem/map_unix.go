@@ -42,6 +42,14 @@ func mapMemory(size int, huge bool) ([]byte, func() error, error) {
 	return unsafe.Slice((*byte)(start), size), unmap, nil
 }
 
+// discard drops whole pages of private memory. It is advice; an error changes nothing.
+func discard(data []byte) {
+	lead := -int(uintptr(unsafe.Pointer(&data[0]))) & (pageSize - 1)
+	if whole := (len(data) - lead) &^ (pageSize - 1); whole > 0 {
+		_ = unix.Madvise(data[lead:lead+whole], unix.MADV_DONTNEED)
+	}
+}
+
 func trim(at unsafe.Pointer, n int) error {
 	if n == 0 {
 		return nil

@@ -8,7 +8,8 @@
 //   - [Pool.Lead] moves the caller to worker 0: its function runs on that worker's thread and
 //     starts runs with [Leader.Run] in which it takes part. No thread has to be woken between two
 //     runs, so a switch between prefill and decode workers takes microseconds. The loop of an
-//     engine runs there.
+//     engine runs there. With [Pool.LeadShared] several engines share a pool: each loop has a
+//     thread of its own that is worker 0 while its engine has the pool.
 //
 // SetActive changes which workers take part (the hot switch). [Worker.Use] changes how they are
 // grouped, from one op to the next inside a run. Workers wait by spinning for at most

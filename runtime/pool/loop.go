@@ -18,16 +18,10 @@ func (w *Worker) loop(ready chan<- error) {
 
 // serve executes commands until told to exit. at is the value of the event of the last command.
 func (w *Worker) serve(at uint32) {
-	w.nivcsw = sys.InvoluntarySwitches()
-	w.delay.Open()
-	w.waitedCPU, _ = w.delay.Read()
-	if w.pool.pinned {
-		w.steal.Open(sys.ProcStat, w.PU())
-	}
+	w.openAccounts()
 	ended := false
 	defer func() {
-		w.delay.Close()
-		w.steal.Close()
+		w.closeAccounts()
 		if !ended { // the function of a run called runtime.Goexit; another goroutine replaces this one
 			go w.replace(at)
 		}
@@ -49,6 +43,21 @@ func (w *Worker) serve(at uint32) {
 			w.lead()
 		}
 	}
+}
+
+// openAccounts opens the accounts of lost CPU time of the calling thread, which is the worker's.
+func (w *Worker) openAccounts() {
+	w.nivcsw = sys.InvoluntarySwitches()
+	w.delay.Open()
+	w.waitedCPU, _ = w.delay.Read()
+	if w.pool.pinned {
+		w.steal.Open(sys.ProcStat, w.PU())
+	}
+}
+
+func (w *Worker) closeAccounts() {
+	w.delay.Close()
+	w.steal.Close()
 }
 
 // replace takes over from a worker whose goroutine ended.

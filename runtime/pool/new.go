@@ -56,22 +56,22 @@ func New(pus []int, o Options) (*Pool, error) {
 		}
 	}
 	spin, callerSpin := spinLimits(pus, len(allowed), o.Spin)
-	p.caller.init(p, callerSpin)
-	p.leader.p = p
+	p.caller.init(p, 0, callerSpin)
 	reserveProcs(len(pus) + 2)
 	for i := range pus {
 		w := &Worker{index: i}
-		w.pu.Store(int64(pus[i]))
 		if o.Class != nil {
 			w.class = o.Class[i]
 		}
 		if o.Slow != nil {
 			w.slow = o.Slow[i]
 		}
-		w.waiter.init(p, spin)
+		w.waiter.init(p, pus[i], spin)
 		p.workers = append(p.workers, w)
 		p.all = append(p.all, i)
 	}
+	p.first = p.workers[0]
+	p.leader.p, p.leader.w = p, p.first
 	if err := p.startWorkers(); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ type Places struct {
 // Places queries the system, and binds workers again whose PU has become available. It may be
 // called at any time, also during a run. Without pinning Lost is empty.
 func (p *Pool) Places() (Places, error) {
+	p.placing.Lock()
+	defer p.placing.Unlock()
 	out := Places{}
 	for _, w := range p.workers {
 		out.At = append(out.At, w.PU())
@@ -29,36 +31,45 @@ func (p *Pool) Places() (Places, error) {
 	if err != nil || !p.pinned {
 		return out, err
 	}
-	for i, w := range p.workers {
-		pu, thread := out.At[i], int(w.thread.Load())
-		now, err := sys.ThreadPUs(thread)
-		if err != nil {
-			return out, err
+	for i := range p.workers {
+		bound := slices.Contains(allowed, out.At[i])
+		for _, w := range p.threads(i) {
+			now, err := sys.ThreadPUs(int(w.thread.Load()))
+			if err != nil {
+				return out, err
+			}
+			if bound && !slices.Equal(now, []int{out.At[i]}) {
+				bound = sys.Pin(int(w.thread.Load()), out.At[i]) == nil
+			}
 		}
-		may := slices.Contains(allowed, pu)
-		bound := slices.Equal(now, []int{pu})
-		if may && !bound {
-			bound = sys.Pin(thread, pu) == nil
-		}
-		if !may || !bound {
-			out.Lost = append(out.Lost, w.index)
+		if !bound {
+			out.Lost = append(out.Lost, i)
 		}
 	}
 	return out, nil
 }
 
-// Move binds a worker to another PU. It may be called at any time, also during a run, but not
-// concurrently with Places or another Move. After an error the worker is where it was.
+// Move binds a worker to another PU. It may be called at any time, also during a run. After an
+// error the worker is where it was.
 func (p *Pool) Move(worker, pu int) error {
 	if !p.pinned {
 		return errors.New("the workers of this pool are not bound to PUs")
 	}
-	w := p.workers[worker]
-	before := w.pu.Swap(int64(pu))
-	if err := sys.Pin(int(w.thread.Load()), pu); err != nil {
-		w.pu.Store(before)
-		if back := sys.Pin(int(w.thread.Load()), int(before)); back != nil {
-			err = fmt.Errorf("%w; it could not be bound to PU %d again: %w", err, before, back)
+	p.placing.Lock()
+	defer p.placing.Unlock()
+	list := p.threads(worker)
+	before := p.workers[worker].PU()
+	for i, w := range list {
+		w.pu.Store(int64(pu))
+		err := sys.Pin(int(w.thread.Load()), pu)
+		if err == nil {
+			continue
+		}
+		for _, w := range list[:i+1] {
+			w.pu.Store(int64(before))
+			if back := sys.Pin(int(w.thread.Load()), before); back != nil {
+				err = fmt.Errorf("%w; it could not be bound to PU %d again: %w", err, before, back)
+			}
 		}
 		return err
 	}
@@ -72,12 +83,15 @@ type Wait struct{ Ran, Waited time.Duration }
 // Waits returns the Wait of each worker, by worker index; nil if the kernel does not report it.
 func (p *Pool) Waits() []Wait {
 	out := make([]Wait, len(p.workers))
-	for i, w := range p.workers {
-		ran, waited, ok := sys.ThreadWait(int(w.thread.Load()))
-		if !ok {
-			return nil
+	for i := range p.workers {
+		for _, w := range p.threads(i) {
+			ran, waited, ok := sys.ThreadWait(int(w.thread.Load()))
+			if !ok {
+				return nil
+			}
+			out[i].Ran += ran
+			out[i].Waited += waited
 		}
-		out[i] = Wait{ran, waited}
 	}
 	return out
 }

@@ -13,8 +13,9 @@ import (
 // Pool is a set of worker threads. Its methods may be called from any goroutine outside the
 // functions that the pool runs. Calls that run or reconfigure are serialized.
 type Pool struct {
-	mu      sync.Mutex // held for the whole of a Run, a Lead or a reconfiguration
+	mu      sync.Mutex // held during a Run, a Lead, a reconfiguration, and while a leader of LeadShared has the pool
 	workers []*Worker
+	first   *Worker // worker 0 of the following runs: workers[0], or that of a leader of LeadShared
 	pus     []int
 	all     []int // every worker index
 	pinned  bool
@@ -35,11 +36,13 @@ type Pool struct {
 	teams     []*team
 	groupings []*Grouping
 	flags     []*Flags
-	leader    Leader
+	leader    Leader // of Lead
+	shared    leaders
 	caller    waiter // wait policy of the goroutine inside Run
 	exited    sync.WaitGroup
 	begin     time.Time
 	switches  switchRecord
+	placing   sync.Mutex // held while threads are bound to PUs
 
 	_        [cacheLine]byte
 	aborting atomic.Bool // a worker failed in this run: barriers release all workers
@@ -140,13 +143,23 @@ type waiter struct {
 	barriers, parks, backoffs, taken, left, offered uint64
 }
 
-// Leader is the right to run and reconfigure the pool from worker 0's own thread. It is valid only
-// inside the function given to Lead and on its goroutine.
+// Leader is the right to run and reconfigure the pool from the thread of worker 0. It is valid only
+// inside the function given to Lead or LeadShared and on its goroutine.
 type Leader struct {
 	p      *Pool
-	fn     func(*Leader)
-	failed *Panic // why fn did not return
+	w      *Worker       // worker 0 of its runs
+	fn     func(*Leader) // of Lead
+	failed *Panic        // why the function did not return
 	done   sync.WaitGroup
+	shared bool // made by LeadShared
+	has    bool // LeadShared: between Take and Give
+}
+
+// leaders are the threads of the functions that run in LeadShared.
+type leaders struct {
+	mu      sync.Mutex
+	workers []*Worker   // each can be worker 0
+	ended   WorkerStats // counts of leaders that have ended
 }
 
 // command is what a worker must do.
@@ -174,6 +187,26 @@ func (p *Pool) atRisk() bool {
 	}
 	p.risk.CompareAndSwap(until, 0)
 	return false
+}
+
+// worker returns the worker with an index in the run in progress. Pool.mu is held.
+func (p *Pool) worker(index int) *Worker {
+	if index == 0 {
+		return p.first
+	}
+	return p.workers[index]
+}
+
+// threads returns the workers with an index that have a thread: one, and for worker 0 also those of
+// the leaders of LeadShared.
+func (p *Pool) threads(index int) []*Worker {
+	list := []*Worker{p.workers[index]}
+	if index == 0 {
+		p.shared.mu.Lock()
+		defer p.shared.mu.Unlock()
+		list = append(list, p.shared.workers...)
+	}
+	return list
 }
 
 // Size returns the number of workers, active or not.

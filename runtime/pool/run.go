@@ -46,7 +46,7 @@ func (p *Pool) dispatch(fn func(*Worker), self int, tolerant bool) {
 	}
 	for _, index := range p.team.active {
 		if index != self {
-			p.workers[index].ring(command)
+			p.worker(index).ring(command)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (p *Pool) settle(began time.Duration) *Panic {
 		p.timed = false
 	} else {
 		for _, index := range p.team.active {
-			top = max(top, p.workers[index].tag)
+			top = max(top, p.worker(index).tag)
 		}
 	}
 	p.tag = nextGlobal(top)
@@ -109,7 +109,7 @@ func (p *Pool) timeSwitch(began time.Duration) {
 	p.timed = false
 	var last time.Duration
 	for _, index := range p.team.active {
-		last = max(last, p.workers[index].started-began)
+		last = max(last, p.worker(index).started-began)
 	}
 	s := &p.switches
 	s.mu.Lock()
@@ -146,7 +146,7 @@ func (w *Worker) join() bool {
 			break
 		}
 	}
-	if p.team.idOf[w.index] < 0 || w.ended == p.runs {
+	if p.team.idOf[w.index] < 0 || w.ended == p.runs || w.index == 0 && w != p.first {
 		w.finish(false)
 		return false
 	}

@@ -43,12 +43,16 @@ type WorkerStats struct {
 // Total returns the sums over all workers.
 func (s *Stats) Total() (all WorkerStats) {
 	for _, w := range s.Workers {
-		all.Barriers += w.Barriers
-		all.Parks += w.Parks
-		all.Backoffs += w.Backoffs
-		all.Taken += w.Taken
-		all.Left += w.Left
-		all.Private += w.Private
+		all.add(w)
 	}
 	return all
+}
+
+func (s *WorkerStats) add(o WorkerStats) {
+	s.Barriers += o.Barriers
+	s.Parks += o.Parks
+	s.Backoffs += o.Backoffs
+	s.Taken += o.Taken
+	s.Left += o.Left
+	s.Private += o.Private
 }

@@ -44,8 +44,10 @@ func (p *Pool) setActive(workers []int) (time.Duration, error) {
 // adopt makes t the team of the following runs.
 func (p *Pool) adopt(t *team) {
 	p.team = t
-	for i, w := range p.workers {
-		leads := i == 0 && p.leader.fn != nil // it waits in runs of the others even if it is not active
+	for i := range p.workers {
+		w := p.worker(i)
+		// A leader waits in runs of the others even if it is not active.
+		leads := i == 0 && (p.leader.fn != nil || w != p.workers[0])
 		if t.idOf[i] < 0 && !leads {
 			w.limit.Store(0)
 			continue
@@ -62,10 +64,16 @@ func (p *Pool) adopt(t *team) {
 // Stats may be called at any time, also during a run.
 func (p *Pool) Stats() Stats {
 	var out Stats
-	for _, w := range p.workers {
-		out.Workers = append(out.Workers, WorkerStats{w.seen.barriers.Load(), w.seen.parks.Load(),
-			w.seen.backoffs.Load(), w.seen.taken.Load(), w.seen.left.Load(), w.seen.offered.Load()})
+	for i := range p.workers {
+		var all WorkerStats
+		for _, w := range p.threads(i) {
+			all.add(w.stats())
+		}
+		out.Workers = append(out.Workers, all)
 	}
+	p.shared.mu.Lock()
+	out.Workers[0].add(p.shared.ended)
+	p.shared.mu.Unlock()
 	out.AtRisk = p.atRisk()
 	s := &p.switches
 	s.mu.Lock()

@@ -1,6 +1,9 @@
 package pool
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // pass enters the barrier as member and returns when all have entered. It panics with errAborted to
 // unwind the run if a worker failed: that worker advances the event without having arrived. If next
@@ -25,14 +28,21 @@ func (b *barrier) pass(w *Worker, member, next int) {
 	w.doubt(parks)
 }
 
-// NewFlags makes n flags, all at 0. They stay with the pool. It must not be called inside a Run or
-// Lead.
+// NewFlags makes n flags, all at 0. They stay with the pool until DropFlags. It must not be called
+// inside a Run or Lead.
 func (p *Pool) NewFlags(n int) *Flags {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := &Flags{list: make([]flag, n)}
 	p.flags = append(p.flags, f)
 	return f
+}
+
+// DropFlags forgets flags that no run uses any more. It must not be called inside a Run or Lead.
+func (p *Pool) DropFlags(list ...*Flags) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flags = slices.DeleteFunc(p.flags, func(f *Flags) bool { return slices.Contains(list, f) })
 }
 
 // Wait returns when flag i has been raised to the given number or beyond. Like a barrier it spins
@@ -193,7 +203,7 @@ func (w *Worker) startTolerant(next int) {
 	p := w.pool
 	w.team.membership.raise(w.tag>>localBits, next)
 	for _, index := range w.team.active {
-		p.workers[index].tolerant = true // which is all that a worker knows by that comes late from the barrier
+		p.worker(index).tolerant = true // which is all that a worker knows by that comes late from the barrier
 	}
 	p.tolerant = true
 	p.pending.Or(runOpen)

@@ -102,8 +102,9 @@ func (s *watch) look() {
 	}
 }
 
-func (t *waiter) init(p *Pool, spin time.Duration) {
+func (t *waiter) init(p *Pool, pu int, spin time.Duration) {
 	t.pool, t.spin = p, spin
+	t.pu.Store(int64(pu))
 	t.limit.Store(int64(spin))
 }
 

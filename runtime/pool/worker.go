@@ -71,6 +71,12 @@ func (w *Worker) enter() {
 	}
 }
 
+// stats returns the counts of the worker as of the end of its last run.
+func (w *Worker) stats() WorkerStats {
+	return WorkerStats{w.seen.barriers.Load(), w.seen.parks.Load(), w.seen.backoffs.Load(), w.seen.taken.Load(),
+		w.seen.left.Load(), w.seen.offered.Load()}
+}
+
 // publish copies the counters to where Stats may read them.
 func (w *Worker) publish() {
 	w.seen.barriers.Store(w.barriers)

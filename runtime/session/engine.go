@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sandwich/runtime/answer"
+	"sandwich/runtime/background"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
@@ -14,6 +15,7 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/pool/poolset"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/speculate"
 )
@@ -43,7 +45,9 @@ type Sizes struct {
 	AlwaysLoad  bool                   // engine.PrefixOptions.Always
 	Observe     func(f engine.Forward) // engine.Options.Observe
 	Note        func(text string)      // engine.Options.Note
-	Cores       engine.Cores           // engine.Options.Cores
+	Cores       engine.Cores           // engine.Options.Cores, with Turns
+	Turns       background.Turns       // exec.Options.Turns
+	Pools       *poolset.Set           // exec.Options.Pools
 	Displaced   func(err error)        // engine.Options.Displaced
 }
 
@@ -56,6 +60,7 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
+	o.Turns, o.Pools = v.Turns, v.Pools
 	if v.Blocks > 0 {
 		o.Blocks, o.Least = v.Blocks, 0
 	}

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,18 +39,44 @@ func (e *OverflowError) Error() string {
 func (r *Runner) Sound(i int) bool { return r.last.Sound(i) }
 
 // Overflow runs the token at a position of a sequence again and returns an *OverflowError with the
-// first place of an overflow. It overwrites the activations of the last forward.
-func (r *Runner) Overflow(l *pool.Leader, tables kvcache.Tables, pos int, token func(pos int) (int32, bool)) error {
+// first place of an overflow. It overwrites the activations of the last forward. It passes each
+// part of the search, which ends with the next op, to withCores, which runs it while the workers
+// are available; nil: they are.
+func (r *Runner) Overflow(l *pool.Leader, withCores func(part func()), tables kvcache.Tables, pos int,
+	token func(pos int) (int32, bool)) error {
 	p := &r.phases[1]
-	if _, err := l.SetActive(p.active); err != nil {
-		return err
-	}
 	p.executor.Use(r.sets[r.use])
-	found, err := p.executor.FindOverflow(l, tables, pos, token)
-	if err != nil {
+	team := &searchTeam{l: l, active: p.active, withCores: withCores}
+	found, err := p.executor.FindOverflow(team, tables, pos, token)
+	if err := errors.Join(err, team.err); err != nil {
 		return err
 	}
 	return overflowAt(found, r.Plan)
+}
+
+// searchTeam is the team of the workers of a phase, which waits for them before each run.
+type searchTeam struct {
+	l         *pool.Leader
+	active    []int
+	withCores func(part func())
+	err       error // why the workers could not run
+}
+
+func (t *searchTeam) Run(fn func(*pool.Worker)) { t.run(func() { t.l.Run(fn) }) }
+
+func (t *searchTeam) RunTolerant(fn func(*pool.Worker)) { t.run(func() { t.l.RunTolerant(fn) }) }
+
+func (t *searchTeam) run(part func()) {
+	if t.withCores == nil {
+		t.withCores = func(part func()) { part() }
+	}
+	t.withCores(func() {
+		_, err := t.l.SetActive(t.active)
+		if err == nil {
+			part()
+		}
+		t.err = errors.Join(t.err, err)
+	})
 }
 
 func overflowAt(found *exec.Overflow, plan *plans.Plan) *OverflowError {

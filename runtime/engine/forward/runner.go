@@ -118,9 +118,13 @@ func (r *Runner) ReserveMore() (err error) {
 	return err
 }
 
-// Lead runs loop on the thread of worker 0, which starts forwards without a thread wake-up. Forward
-// must be called inside loop.
-func (r *Runner) Lead(loop func(l *pool.Leader)) { r.Pool().Lead(loop) }
+// Lead runs loop on a thread that is worker 0, which starts forwards without a thread wake-up.
+// Forward must be called inside loop, between l.Take and l.Give.
+func (r *Runner) Lead(loop func(l *pool.Leader)) { r.assembly.Workers.Lead(loop) }
+
+// Moves reports whether the runner's engine moves the workers of the pool to other PUs. Of the
+// users of a pool one does.
+func (r *Runner) Moves() bool { return r.assembly.Workers.Moves() }
 
 // Forward runs a batch from op index `from` and returns the next index: Ops() when it is complete,
 // less when the gate halted it. If the batch has another phase than the last one, Forward first
@@ -229,7 +233,7 @@ func (r *Runner) Close() {
 	}
 	for _, set := range r.sets[1:] {
 		if set != nil {
-			set.Free()
+			_ = r.assembly.FreeBuffers(set) // an error leaves nothing to do
 		}
 	}
 	r.assembly.Close()

@@ -5,6 +5,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/background"
 )
 
 // Kind is a worker kind (plans.Class) and the vector kernels that its workers run. GEMM kernels are
@@ -15,43 +16,55 @@ type Kind struct {
 }
 
 // NewKinds returns the main kind, whose workers have the given instruction set, and the kinds that
-// a plan defines in addition. It builds all kernels that the plan names; the plan may be nil.
-func NewKinds(isa microkernel.ISA, plan *plans.Plan) ([]Kind, error) {
-	vec, err := microkernel.NewVec(isa)
-	if err != nil {
+// a plan defines in addition. It builds all kernels that the plan names, in pieces; the plan may be
+// nil.
+func NewKinds(isa microkernel.ISA, plan *plans.Plan, pieces background.Run) (list []Kind, err error) {
+	add := func(name string, isa microkernel.ISA) error {
+		var vec *microkernel.Vec
+		pieces.Once(func() { vec, err = microkernel.NewVec(isa) })
+		list = append(list, Kind{name, vec})
+		return err
+	}
+	if err := add("", isa); err != nil {
 		return nil, err
 	}
-	list := []Kind{{Vec: vec}}
 	if plan == nil {
 		return list, nil
 	}
-	if _, err := microkernel.BuildAll(plan.Kernels()); err != nil {
+	if err := build(plan.Kernels(), pieces); err != nil {
 		return nil, err
 	}
 	for _, c := range plan.Classes {
-		if vec, err = microkernel.NewVec(c.ISA); err != nil {
+		if err := add(c.Name, c.ISA); err != nil {
 			return nil, err
 		}
-		list = append(list, Kind{c.Name, vec})
 	}
 	return list, nil
 }
 
+// build builds kernels: in pieces, or together, on all threads.
+func build(specs []microkernel.Spec, pieces background.Run) (err error) {
+	if pieces != nil {
+		return microkernel.BuildPieces(specs, pieces)
+	}
+	_, err = microkernel.BuildAll(specs)
+	return err
+}
+
 // BuildPhase builds all kernels that a phase names together, which seals executable memory once.
-func BuildPhase(p *plans.Phase) error {
+func BuildPhase(p *plans.Phase, pieces background.Run) error {
 	var specs []microkernel.Spec
 	for _, t := range p.Tables {
 		for _, r := range t.Rules {
 			specs = append(specs, r.Schedule.Kernel)
 		}
 	}
-	_, err := microkernel.BuildAll(specs)
-	return err
+	return build(specs, pieces)
 }
 
 // Build compiles every schedule of a plan, which loading the plan does one by one.
 func Build(plan *plans.Plan) error {
-	kinds, err := NewKinds(plan.ISAOf(""), plan)
+	kinds, err := NewKinds(plan.ISAOf(""), plan, nil)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/background"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -26,7 +27,7 @@ type loading struct {
 	progress func(done, total int64)
 	digest   *Digest // nil: none
 
-	turns Turns // nil: the cores have no other user
+	turns background.Turns // nil: the cores have no other user
 
 	done   atomic.Int64          // bytes
 	parted atomic.Bool           // workers stopped because another user of the cores waits
@@ -34,6 +35,7 @@ type loading struct {
 	tables []atomic.Int64        // by table: rows handed out
 	taken  [][]atomic.Int64      // by rank and weight: panels handed out
 	left   []atomic.Int64        // by weight: panels of all ranks that are not packed
+	packed releases
 }
 
 func (l *loading) run(p *pool.Pool) error {
@@ -50,7 +52,7 @@ func (l *loading) run(p *pool.Pool) error {
 		l.runPart(p)
 	}
 	for _, t := range lookups(m) {
-		_ = t.Release()
+		t.Release(background.In(l.turns))
 	}
 	if err := l.failed.Load(); err != nil {
 		return *err
@@ -117,6 +119,9 @@ func (l *loading) panels(rank, i int) int {
 
 // work packs the weights of the worker's rank. Further calls go on where an earlier one stopped.
 func (l *loading) work(worker *pool.Worker) {
+	if !l.release() {
+		return
+	}
 	at := l.weights.ranks[0].table
 	for i, t := range copied(l.shards.Whole) {
 		if !l.copyTable(t, &l.tables[i], unsafe.Slice((*byte)(at), len(t.Data))) {
@@ -145,10 +150,10 @@ func (l *loading) work(worker *pool.Worker) {
 				return
 			}
 			if l.left[i].Add(int64(lo-hi)) == 0 {
-				_ = tensor.Release() // advice to the kernel; an error changes nothing
+				l.packed.add(tensor)
 			}
 			l.count((hi - lo) * own.At(i).Layout.PanelStride())
-			if l.yields() {
+			if l.yields() || !l.release() {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/background"
 	"sandwich/runtime/exec/gemm"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/mem"
@@ -128,15 +129,8 @@ type Options struct {
 	Progress func(done, total int64)
 	Digest   *Digest       // hashes the tensors meanwhile; nil: not
 	Memory   mem.Allocator // of the weights
-	Turns    Turns         // with the other users of the cores; nil: there are none
-}
-
-// Turns gives the cores to other users between parts of a load. Workers call Preempted
-// concurrently; a part ends soon after it returns true.
-type Turns interface {
-	Acquire()
-	Release()
-	Preempted() bool
+	// Turns gives the cores to other users between parts of the load; nil: there are none.
+	Turns background.Turns
 }
 
 // Load packs every matrix of the model, each rank's part by its own workers, and copies the
@@ -158,6 +152,9 @@ func Load(ctx context.Context, shards *tp.Shards, plan *plans.Plan, workers *poo
 	l := loading{ctx: ctx, shards: shards, weights: w, groups: o.Groups, total: PackedBytes(shards),
 		progress: o.Progress, digest: o.Digest, turns: o.Turns}
 	if err := l.run(workers); err != nil {
+		for r := range w.ranks {
+			mem.Discard(background.In(o.Turns), w.ranks[r].memory)
+		}
 		return nil, errors.Join(err, w.Free())
 	}
 	w.findTables(shards)

@@ -132,7 +132,7 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	case err == nil:
 		f.accelerate(s, id, dev, s.Plan.DeviceOps(), phases, optional)
 	case optional:
-		show.Notice(fmt.Sprintf("note: the cores run %s: %v", deviceforecast.PhaseList(phases), err))
+		f.note(fmt.Sprintf("note: the cores run %s: %v", deviceforecast.PhaseList(phases), err))
 	default:
 		return exit.Plan(fmt.Errorf("%w: the plan %s runs %s on device %s: %w; this host has %s; start with "+
 			"--device none to use the cores", plans.ErrForeignHost, s.Plan.Name, deviceforecast.PhaseList(phases), id,
@@ -148,12 +148,12 @@ func (f *Flags) accelerate(s *session.Session, id string, dev device.Device, ops
 	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: optional,
 		Rounding: f.deviceRounding, ExpertsOnCores: ops == plans.DenseOps,
 		Memory: memoryOf(dev, &s.Shape, s.File.Size(), phases),
-		Note:   func(text string) { show.Notice(fmt.Sprintf("%s: %s", id, text)) },
+		Note:   func(text string) { f.note(fmt.Sprintf("%s: %s", id, text)) },
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
-			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, deviceforecast.OpsList(ops, phases)))
+			f.note(fmt.Sprintf("%s: measured %s; it runs %s", id, t, deviceforecast.OpsList(ops, phases)))
 		},
-		Refused: func(err error) { show.Notice(fmt.Sprintf("%s: %v; the cores run both phases", id, err)) },
-		Lost:    func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
+		Refused: func(err error) { f.note(fmt.Sprintf("%s: %v; the cores run both phases", id, err)) },
+		Lost:    func(err error) { f.note(fmt.Sprintf("%s: %v", id, err)) },
 	}
 }
 

@@ -64,15 +64,15 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 		_ = dev.Close()
 		return exit.With(exit.Failed, fmt.Errorf("%s: %w", id, err))
 	case err != nil: // the engine measures forwards
-		show.Notice(fmt.Sprintf("%s: no prediction: %v; a forward of each phase is measured", id, err))
+		f.note(fmt.Sprintf("%s: no prediction: %v; a forward of each phase is measured", id, err))
 		f.use(s, t.chosen)
 		f.accelerate(s, id, dev, ops, nil, true)
 	case len(p.Phases) == 0:
-		show.Notice(fmt.Sprintf("%s: %s", id, p))
+		f.note(fmt.Sprintf("%s: %s", id, p))
 		_ = dev.Close()
 		f.use(s, onCores)
 	default:
-		show.Notice(fmt.Sprintf("%s: %s", id, p))
+		f.note(fmt.Sprintf("%s: %s", id, p))
 		t.accelerate(id, dev, ops, p)
 	}
 	return nil
@@ -88,11 +88,11 @@ func (f *Flags) auto() autodevice.Options {
 		Unused: func(id, why string) {
 			// An ID without an index is a driver that found no device.
 			if f.verbose() || f.deviceGiven() && strings.Contains(id, ":") {
-				show.Notice(fmt.Sprintf("--device auto: %s is not used: %s", id, why))
+				f.note(fmt.Sprintf("--device auto: %s is not used: %s", id, why))
 			}
 		},
 		Failed: func(id string, err error) {
-			show.Notice(fmt.Sprintf("--device auto: %s failed and is not used: %v", id, err))
+			f.note(fmt.Sprintf("--device auto: %s failed and is not used: %v", id, err))
 		}}
 }
 
@@ -103,7 +103,7 @@ func (f *Flags) fastestDevice(ctx context.Context) (id string, dev device.Device
 	usual := rates.Usual()
 	o.Stored = func(id string, info device.Info) *devrates.Device { return store.Known(id, info, usual...) }
 	o.Measure = func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
-		show.Notice(measuring(id, d))
+		f.note(measuring(id, d))
 		return store.Of(ctx, id, d, false, usual...)
 	}
 	o.Predict = func(_ string, r *devrates.Device) (autodevice.Prediction, error) {
@@ -120,11 +120,11 @@ func (f *Flags) fastestDevice(ctx context.Context) (id string, dev device.Device
 	c := autodevice.Choose(ctx, o)
 	if c == nil {
 		if f.deviceGiven() {
-			show.Notice("--device auto: this host has no usable device")
+			f.note("--device auto: this host has no usable device")
 		}
 		return "", nil
 	}
-	show.Notice(fmt.Sprintf("%s: %s", c.ID, c.Text))
+	f.note(fmt.Sprintf("%s: %s", c.ID, c.Text))
 	return c.ID, c.Device
 }
 
@@ -201,7 +201,7 @@ func (t *target) useFastest(ctx context.Context, ops string, phases []phase.Phas
 	o.Stored = func(id string, info device.Info) *devrates.Device { return store.Known(id, info, t.products...) }
 	o.Measure = func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
 		f.Loading.At("measuring the device", 0)
-		show.Notice(measuring(id, d))
+		f.note(measuring(id, d))
 		return store.Of(ctx, id, d, false, t.products...)
 	}
 	o.Predict = func(id string, r *devrates.Device) (autodevice.Prediction, error) {
@@ -220,12 +220,12 @@ func (t *target) useFastest(ctx context.Context, ops string, phases []phase.Phas
 	c := autodevice.Choose(ctx, o)
 	if c == nil {
 		if f.deviceGiven() {
-			show.Notice("--device auto: no device is used; the cores run both phases")
+			f.note("--device auto: no device is used; the cores run both phases")
 		}
 		f.use(t.session, t.onCores)
 		return
 	}
-	show.Notice(fmt.Sprintf("%s: %s", c.ID, c.Text))
+	f.note(fmt.Sprintf("%s: %s", c.ID, c.Text))
 	p := predictions[c.ID]
 	switch {
 	case phases != nil:

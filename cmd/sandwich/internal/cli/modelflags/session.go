@@ -48,13 +48,22 @@ type Flags struct {
 	FirstPUs         bool // an untuned plan takes the first PUs, even if other processes use them
 	Loading          session.Stages
 	Wants            purpose
-	Notice           func(line string) // of sessions; nil: show.Notice
+	Notice           func(line string) // prints a line for the user; nil: show.Notice
 }
 
-// Of returns the flags for another model and, unless plan is "", its plan, on the cores alone and
-// on the same PUs as other models of this process.
-func (f Flags) Of(model, plan string) *Flags {
-	f.Model, f.plan, f.device, f.obeysPlacement, f.FirstPUs = model, plan, noDevice, true, true
+// Of returns the flags for another model and, unless they are "", its plan and its device, on the
+// same PUs as other models of this process. Without a device that is given, it is that of the plan.
+func (f Flags) Of(model, plan, device string) *Flags {
+	f.Model, f.plan, f.obeysPlacement, f.FirstPUs = model, plan, true, true
+	switch {
+	case device != "":
+		f.device = device
+	case !f.deviceGiven():
+		f.device = ""
+	}
+	if f.device == noDevice {
+		f.devicePhases, f.deviceOps = "", ""
+	}
 	if plan != "" {
 		f.Plans.Location = ""
 	}
@@ -68,10 +77,16 @@ func (f *Flags) Exclusive() error {
 			return fmt.Errorf("%s cannot be used with --models; name the model and its plan there", x.name)
 		}
 	}
-	if f.usesDevice() && f.deviceGiven() {
-		return errors.New("--device cannot be used with --models; the models run on the cores")
-	}
 	return nil
+}
+
+// note prints a line for the user.
+func (f *Flags) note(line string) {
+	if f.Notice != nil {
+		f.Notice(line)
+		return
+	}
+	show.Notice(line)
 }
 
 // Add adds the flags of the model and the plan.
@@ -159,11 +174,7 @@ func (f *Flags) Load() (*session.Session, error) {
 	if err := mem.CheckLimit(leastMemory); err != nil {
 		return nil, exit.Usage(err)
 	}
-	notice := show.Notice
-	if f.Notice != nil {
-		notice = f.Notice
-	}
-	s, err := session.Open(f.Model, session.Hooks{Spin: f.Spin, Stages: f.Loading, Notice: notice, Bar: show.ByteBar})
+	s, err := session.Open(f.Model, session.Hooks{Spin: f.Spin, Stages: f.Loading, Notice: f.note, Bar: show.ByteBar})
 	if err != nil {
 		return nil, exit.Usage(err)
 	}

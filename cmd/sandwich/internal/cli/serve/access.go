@@ -40,7 +40,7 @@ func (f *accessFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.log, "log", "text", "format of the request log on stderr: text, json or off")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
 		"also log the parameters of each request (never its text), and requests of /health, /metrics and the page; "+
-			"print the devices that --device auto does not use, and why")
+			"print the devices that --device auto does not use, and why, and with --models the pools of worker threads")
 }
 
 func (f *accessFlags) check() error {
@@ -99,6 +99,13 @@ func (f *accessFlags) options(o server.Options, urls []listen.URL) server.Option
 	}
 	o.LogDropped, o.StablePrefix, o.NoPage = show.DroppedLines, f.stable, f.noPage
 	return o
+}
+
+// detail prints a line for the operator with --verbose.
+func (f *accessFlags) detail(text string) {
+	if f.level.Level() <= slog.LevelDebug {
+		show.Notice(text)
+	}
 }
 
 // levelOf returns the level of the request log with or without --verbose.

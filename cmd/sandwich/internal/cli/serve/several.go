@@ -38,7 +38,7 @@ func (f *serveFlags) startSeveral(ctx context.Context, d *listeners, out io.Writ
 	}
 	set, err := modelset.Open(modelset.Options{Path: f.models, Session: f.session, Sizes: f.sizes.Sizes,
 		Prefixes: f.prefixes.OpenOrWarn, Accept: f.accept, ReadKeys: readKeys, Notice: show.Notice,
-		Stage: d.loading, Describe: describe,
+		Stage: d.loading, Describe: describe, Detail: f.access.detail,
 		Metrics: func() []metrics.Metric {
 			return append(answer.EnergyMetrics(meter), metrics.Metric{Name: "sandwich_info", Value: 1,
 				Help:   "1, with what is served as labels.",

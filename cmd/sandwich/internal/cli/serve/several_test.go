@@ -173,10 +173,9 @@ func TestFailedReloadChangesNothing(t *testing.T) {
 // TestModelsExcludes checks the errors for flags that --models excludes.
 func TestModelsExcludes(t *testing.T) {
 	for args, want := range map[string]string{
-		"--model x.gguf":  "--model cannot be used with --models",
-		"--plan x.plan":   "--plan cannot be used with --models",
-		"--device cuda:0": "--device cannot be used with --models",
-		"--dry-run":       "--dry-run checks one model",
+		"--model x.gguf": "--model cannot be used with --models",
+		"--plan x.plan":  "--plan cannot be used with --models",
+		"--dry-run":      "--dry-run checks one model",
 	} {
 		c := NewServe()
 		c.SilenceErrors, c.SilenceUsage = true, true

@@ -32,6 +32,7 @@ type Model struct {
 	Aliases  []string
 	Model    string // path, name of a pulled model, or reference; "" is the embedded model
 	Plan     string // path of a bundle; "": the default choice
+	Device   string // none, auto or an ID; "": that of the server
 	Context  int    // tokens; 0: the default
 	Parallel int    // requests at the same time; 0: that of the server
 	Keys     string // path of a file with the API keys that may use the model; "": all
@@ -117,6 +118,7 @@ type entry struct {
 	Model    *string  `yaml:"model"`
 	Aliases  []string `yaml:"aliases"`
 	Plan     string   `yaml:"plan"`
+	Device   string   `yaml:"device"`
 	Context  int      `yaml:"context"`
 	Parallel int      `yaml:"parallel"`
 	Keys     string   `yaml:"keys"`
@@ -126,7 +128,7 @@ type entry struct {
 
 var (
 	topKeys   = []string{"memory", "aliases", "models"}
-	entryKeys = []string{"name", "model", "aliases", "plan", "context", "parallel", "keys", "class", "load"}
+	entryKeys = []string{"name", "model", "aliases", "plan", "device", "context", "parallel", "keys", "class", "load"}
 )
 
 func (c *Catalog) readFile() error {
@@ -202,8 +204,8 @@ func (c *Catalog) add(e *entry) error {
 		return fmt.Errorf("model %s: the key model is missing; give a path, a pulled model or a reference",
 			show.Clip(e.Name, 40))
 	}
-	m := Model{Name: e.Name, Model: c.path(*e.Model), Aliases: e.Aliases, Plan: c.path(e.Plan), Context: e.Context,
-		Parallel: e.Parallel, Keys: c.path(e.Keys), Class: e.Class, Load: e.Load}
+	m := Model{Name: e.Name, Model: c.path(*e.Model), Aliases: e.Aliases, Plan: c.path(e.Plan), Device: e.Device,
+		Context: e.Context, Parallel: e.Parallel, Keys: c.path(e.Keys), Class: e.Class, Load: e.Load}
 	if m.Load == "" {
 		m.Load = OnDemand
 	}

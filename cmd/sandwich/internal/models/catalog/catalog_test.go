@@ -27,6 +27,7 @@ models:
     model: chat.gguf
     aliases: [story]
     plan: /plans/chat.plan
+    device: cuda:0
     context: 2048
     parallel: 3
     keys: keys.txt
@@ -48,7 +49,8 @@ models:
 	m := c.Models[0]
 	slices.Sort(m.Aliases)
 	if m.Model != filepath.Join(dir, "chat.gguf") || m.Keys != filepath.Join(dir, "keys.txt") || m.Context != 2048 ||
-		m.Plan != "/plans/chat.plan" || m.Parallel != 3 || m.Class != "proactive" || m.Load != Pinned ||
+		m.Plan != "/plans/chat.plan" || m.Device != "cuda:0" || m.Parallel != 3 || m.Class != "proactive" ||
+		m.Load != Pinned ||
 		strings.Join(m.Aliases, " ") != "fast gpt-4o story" || c.Memory != 2<<30 {
 		t.Errorf("%+v", c)
 	}

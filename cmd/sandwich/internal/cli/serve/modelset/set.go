@@ -18,6 +18,7 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/modelcache"
 	"sandwich/runtime/modelrouter"
+	"sandwich/runtime/pool/poolset"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/metrics"
 	"sandwich/runtime/server/request"
@@ -37,6 +38,7 @@ type Options struct {
 	ReadKeys func(path string) ([]string, error) // reads a file of API keys
 	Metrics  func() []metrics.Metric             // further ones; may be nil
 	Notice   func(text string)                   // prints a line for the operator
+	Detail   func(text string)                   // prints a line with --verbose; may be nil
 	Stage    func(what string, share float64)    // receives the progress of the loads of Start
 	// Describe describes the plan of a session for the page of the server; nil: not described.
 	Describe func(s *session.Session, parallel int) *status.Plan
@@ -49,6 +51,7 @@ type Set struct {
 	cache  *modelcache.Cache
 	router *modelrouter.Router
 	cores  *arbiter.Arbiter
+	pools  poolset.Set       // of the threads of all engines
 	free   modelcache.Budget // memory that was free at the start
 
 	budget atomic.Pointer[modelcache.Budget]

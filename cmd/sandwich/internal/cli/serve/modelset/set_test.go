@@ -234,6 +234,7 @@ func TestMixed(t *testing.T) {
 	budget := largest + second + 12<<20
 	o := options(t, catalogOf(t, dir, fmt.Sprintf("memory: %dB\n%s", budget, entries)))
 	o.Observe = memoryWatch(t, budget)
+	o.Detail = onePool(t)
 	s := open(t, o)
 	h := handler(s)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -329,13 +330,14 @@ func TestRefusals(t *testing.T) {
 	damaged := bytes.Replace(synthetic(t, "llama-tiny", 1), []byte("llama"), []byte("nolla"), -1)
 	write(t, filepath.Join(dir, "alien.gguf"), damaged)
 	for text, want := range map[string]string{
-		"models: [{name: a, model: text.gguf}]":                   "model a: ",
-		"models: [{name: a, model: alien.gguf}]":                  "nolla",
-		"models: [{name: a, model: none.gguf}]":                   "model a: ",
-		"models: [{name: a, model: hf:a/b}]":                      "sandwich pull hf:a/b",
-		"models: [{name: a, model: tales.gguf, plan: none.plan}]": "none.plan",
-		"models: [{name: a, model: tales.gguf, keys: none}]":      "model a: ",
-		"memory: 1MiB\nmodels: [{name: a, model: tales.gguf}]":    "raise memory, or lower context",
+		"models: [{name: a, model: text.gguf}]":                    "model a: ",
+		"models: [{name: a, model: alien.gguf}]":                   "nolla",
+		"models: [{name: a, model: none.gguf}]":                    "model a: ",
+		"models: [{name: a, model: hf:a/b}]":                       "sandwich pull hf:a/b",
+		"models: [{name: a, model: tales.gguf, plan: none.plan}]":  "none.plan",
+		"models: [{name: a, model: tales.gguf, device: nosuch:0}]": "model a: --device nosuch:0",
+		"models: [{name: a, model: tales.gguf, keys: none}]":       "model a: ",
+		"memory: 1MiB\nmodels: [{name: a, model: tales.gguf}]":     "raise memory, or lower context",
 		"memory: 40MiB\nmodels: [{name: a, model: tales.gguf, context: 64, load: pinned}, {name: b, " +
 			"model: llama-tiny.gguf, context: 64, load: pinned}]": "the pinned models together",
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,18 +14,24 @@ import (
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/models/catalog"
 	"sandwich/cmd/sandwich/internal/models/filehash"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
 	"sandwich/runtime/answer"
+	"sandwich/runtime/background"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/modelcache"
+	"sandwich/runtime/pool/poolset"
+	"sandwich/runtime/pool/thread"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/status"
 	"sandwich/runtime/session"
 	"sandwich/runtime/speculate"
+	"sandwich/topotree"
 )
 
 // Defaults of entries.
@@ -70,10 +77,12 @@ type opened struct {
 	progress atomic.Pointer[func(share float64)]
 }
 
-// Open implements modelcache.Source.
+// Open implements modelcache.Source. It runs next to forwards of other models.
 func (s *source) Open(ctx context.Context) (modelcache.Opened, error) {
 	file := fileID(ctx, s.entry.Model) // before it is read: a change in between is seen at the next load
-	o, err := s.open(ctx, s.set.o.Notice, s.set.budget.Load())
+	var o *opened
+	var err error
+	thread.Low(func() { o, err = s.open(ctx, s.set.o.Notice, s.set.budget.Load()) })
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +98,7 @@ func (s *source) open(ctx context.Context, notice func(string), budget *modelcac
 		return nil, s.wrap(err)
 	}
 	o := &opened{source: s}
-	f := s.set.o.Session.Of(path, s.entry.Plan)
+	f := s.set.o.Session.Of(path, s.entry.Plan, s.entry.Device)
 	f.Notice = func(text string) { notice(s.entry.Name + ": " + text) }
 	f.Loading = func(_ string, share float64) {
 		if to := o.progress.Load(); to != nil {
@@ -226,20 +235,61 @@ func (o *opened) Load(ctx context.Context, progress func(share float64)) (modelc
 	set := o.source.set
 	o.progress.Store(&progress)
 	v := o.sizes
-	v.Cores = set.cores.NewClient()
+	turns := set.cores.NewBackground()
+	v.Cores, v.Turns, v.Pools = set.cores.NewClient(), turns, &set.pools
 	v.Note = func(text string) { set.o.Notice(o.Name + ": " + text) }
 	v.Prefixes = set.o.Prefixes(o.Plan.Rounding())
+	if replan := o.Replan; replan != nil {
+		o.Replan = func(c *plans.ServiceConfig) (plan *plans.Plan, err error) {
+			thread.Low(func() { plan, err = replan(c) })
+			return plan, err
+		}
+	}
 	e, err := o.Engine(ctx, v)
 	if err != nil {
-		o.Session.Close()
+		closeSession(o.Session, turns)
 		return nil, o.source.wrap(err)
 	}
-	i := &instance{Generator: o.Generator(e, v.Parallel), engine: e, session: o.Session}
+	i := &instance{engine: e, session: o.Session, turns: turns}
+	thread.Low(func() { i.Generator = o.Generator(e, v.Parallel) })
 	i.used = o.used(e)
 	m := e.Runner().Memory()
-	set.o.Notice(fmt.Sprintf("%s: loaded; weights %s, KV cache %s, activations %s", o.Name,
-		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV), mem.FormatBytes(m.Activations)))
+	set.o.Notice(fmt.Sprintf("%s: loaded; weights %s, KV cache %s, activations %s%s", o.Name,
+		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV), mem.FormatBytes(m.Activations), deviceOf(e.Stats().Lanes)))
+	if set.o.Detail != nil {
+		set.o.Detail(poolsOf(set.pools.List()))
+	}
 	return i, nil
+}
+
+// deviceOf says which phases a device runs; "" without one.
+func deviceOf(lanes []engine.LaneState) (text string) {
+	for _, l := range lanes {
+		var phases []string
+		for _, p := range l.Phases {
+			phases = append(phases, p.String())
+		}
+		if !l.Cores {
+			text += fmt.Sprintf("; %s runs %s", l.Name, strings.Join(phases, " and "))
+		}
+	}
+	return text
+}
+
+// poolsOf says which pools of worker threads there are.
+func poolsOf(list []poolset.Pool) string {
+	var each []string
+	for _, p := range list {
+		each = append(each, fmt.Sprintf("PUs %s for %s", topotree.NewCPUSet(p.PUs...), show.Plural(p.Users, "model")))
+	}
+	return fmt.Sprintf("%s of worker threads: %s", show.Plural(len(list), "pool"), strings.Join(each, "; "))
+}
+
+// closeSession closes a session whose engine is closed. It returns the memory of the file in
+// pieces.
+func closeSession(s *session.Session, turns background.Turns) {
+	s.File.Release(background.In(turns))
+	s.Close()
 }
 
 // instance is a loaded model. It implements modelcache.Instance.
@@ -247,6 +297,7 @@ type instance struct {
 	*answer.Generator
 	engine  *engine.Engine
 	session *session.Session
+	turns   background.Turns // with the other models
 	used    modelcache.Memory
 }
 
@@ -276,5 +327,5 @@ func (i *instance) Used() modelcache.Memory { return i.used }
 // Close implements modelcache.Instance.
 func (i *instance) Close() {
 	i.engine.Close()
-	i.session.Close()
+	closeSession(i.session, i.turns)
 }
