@@ -1,8 +1,10 @@
 # Prints each goal of a machine with AMX and the figure that amx-check.sh printed, side by side.
 # Usage: amx-check.sh BINARY ... | tee LOG; awk -f amx-goals.awk LOG
 
+# line prints a goal; figure is 0 if it was not measured.
 function line(what, goal, figure, unit) {
-	printf "%-58s %10s %10s %-9s %s\n", what, goal, figure, unit, (figure + 0 >= goal + 0 ? "met" : "missed")
+	if (figure + 0 == 0) printf "%-58s %10s %10s %-9s %s\n", what, goal, "-", unit, "not measured"
+	else printf "%-58s %10s %10s %-9s %s\n", what, goal, figure, unit, (figure + 0 >= goal + 0 ? "met" : "missed")
 }
 
 # median of the figures of a key, which are separated by blanks; 0 if there are none
@@ -37,9 +39,9 @@ function products(type, path, most, middle, few, s, list, n) {
 	n = split("4096x4096 2048x2048 512x2048 8192x2048 2048x8192", list, " ")
 	for (s = 1; s <= n; s++) {
 		rows(type, path, all, 512, list[s], most)
-		if (packed[all, 512, list[s]] > 0 && type == "bf16")
+		if (type == "bf16")
 			line(type " 512 rows, " list[s] ", times oneDNN packed", 1.1,
-				product[type, path, all, 512, list[s]] / packed[all, 512, list[s]], "")
+				ratio(product[type, path, all, 512, list[s]], packed[all, 512, list[s]]), "")
 		rows(type, path, all, 64, list[s], middle)
 		if (few) rows(type, path, all, 16, list[s], few)
 	}
@@ -48,14 +50,15 @@ function products(type, path, most, middle, few, s, list, n) {
 
 function rows(type, path, threads, m, shape, goal, key) {
 	key = type SUBSEP path SUBSEP threads SUBSEP m SUBSEP shape
-	if (key in product)
-		line(type " " path ", " m " rows, " shape ", " threads " PUs", goal, product[key], "TOP/s")
+	line(type " " path ", " m " rows, " shape ", " threads " PUs", goal, product[key], "TOP/s")
 }
+
+function ratio(ours, theirs) { return theirs > 0 ? ours / theirs : 0 }
 
 # against prints the ratio of the figures of two paths of a model.
 function against(what, list, model, path, other, goal, ours, theirs) {
 	ours = median(list[model, path]); theirs = median(list[model, other])
-	if (ours > 0 && theirs > 0) line(model ", " what " " path " / " other, goal, ours / theirs, "")
+	line(model ", " what " " path " / " other, goal, ratio(ours, theirs), "")
 }
 
 END {
@@ -65,8 +68,8 @@ END {
 	products("q6_K", "int8-k", 6, 3.5, 0)
 	products("iq4_xs", "int8-k", 6, 3.5, 0)
 	bf16 = median(prompt["llama-3.2-1b-bf16", "auto"])
-	if (bf16 > 0) line("llama-3.2-1b-bf16, prompt of 512", 1900, bf16, "tokens/s")
-	if (bf16 > 0 && script > 0) line("llama-3.2-1b-bf16, prompt of 512, times transformers", 1.6, bf16 / script, "")
+	line("llama-3.2-1b-bf16, prompt of 512", 1900, bf16, "tokens/s")
+	line("llama-3.2-1b-bf16, prompt of 512, times transformers", 1.6, ratio(bf16, script), "")
 	against("generation", token, "llama-3.2-1b-bf16", "auto", "parent", 0.97)
 	against("prompt", prompt, "llama-3.2-1b-q4_K_M", "auto", "parent", 1.5)
 	against("generation", token, "llama-3.2-1b-q4_K_M", "auto", "parent", 0.97)
