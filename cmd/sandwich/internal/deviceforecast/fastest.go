@@ -11,9 +11,10 @@ import (
 // otherPlanGain is the predicted gain for which another plan than the first one is used.
 const otherPlanGain = 1.05
 
-// Fastest predicts for each of several plans for a device and returns the prediction for the fastest
-// one. A plan other than the first one must let the device run both phases: its paths of weights may
-// be slower on the cores than predicted, which has no effect then. The cores alone run onCores.
+// Fastest predicts for each of several plans for a device and returns the prediction for the
+// fastest one. A plan other than the first one must let the device run both phases: its paths of
+// weights may be slower on the cores than predicted, which has no effect then. The cores alone run
+// onCores.
 func Fastest(rates *devrates.Device, host *profiles.Profile, ops *model.Model, list []*selection.Choice,
 	onCores *selection.Choice) (*Prediction, error) {
 	fastest, err := predict(rates, host, ops, list[0], onCores)

@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/model/synth"
 )
 
-// TestFastest checks when weights use exact integer sums because of a device: if these are faster on
-// the device by more than the error of the prediction, and the device runs both phases.
+// TestFastest checks when weights use exact integer sums because of a device: if these are faster
+// on the device by more than the error of the prediction, and the device runs both phases.
 func TestFastest(t *testing.T) {
 	host := ceilingHost(t)
 	config, err := synth.Preset("tinyllama-1.1b")
