@@ -251,6 +251,11 @@ golden: ## rewrite golden files from what the code prints now; review the diff
 amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models overlap ops)
 	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
 
+.PHONY: amx-goals
+amx-goals: ## what issue 48 asks of a machine with AMX: goal and figure side by side, in about 12 minutes on 16 PUs (PARENT: binary of another build; PARTS: gemm onednn llm models)
+	AMX_GOALS=1 PARENT=$(PARENT) sh docs/results/amx-check.sh ./$(BIN) $(PARTS) | tee bin/amx-goals.txt
+	awk -f docs/results/amx-goals.awk bin/amx-goals.txt
+
 # A results file consists of bin/NAME.csv and lines that say how it was measured.
 # $(call record,NAME,TITLE,COMMAND,NOTE) writes it for the machine RESULTS_MACHINE; RESULTS_NOTE adds a note.
 RESULTS_MACHINE ?= zen4-2c

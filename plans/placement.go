@@ -10,6 +10,7 @@ import (
 
 	"sandwich/internal/message"
 	"sandwich/microkernel"
+	"sandwich/microkernel/devgen/weights"
 	"sandwich/profiles"
 	"sandwich/runtime/phase"
 )
@@ -185,10 +186,6 @@ func (p *Plan) checkPlacement() error {
 	return nil
 }
 
-// devicePaths lists the compute paths for which devices and cores have kernels with equal results.
-var devicePaths = []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8,
-	microkernel.ComputeInt8Superblock}
-
 // DeviceKernels returns an error that names what no device kernel computes as the plan requires it,
 // or nil. The cores compute experts. Ops that only some models have are checked when the model is
 // loaded.
@@ -203,16 +200,22 @@ func (p *Plan) DeviceKernels() error {
 		return fmt.Errorf("the %d ranks of the plan would divide the weights: use one rank", n)
 	}
 	for _, w := range p.Weights {
-		if !slices.Contains(devicePaths, w.Compute) && !p.Model.onlyRouted(w.WeightKey) {
-			return fmt.Errorf("there is no kernel of path %s for weight %s: use one of %v", w.Compute, w.WeightKey,
-				devicePaths)
+		if p.Model.OnlyRouted(w.WeightKey) {
+			continue
+		}
+		t, err := microkernel.ParseWeightType(w.Type)
+		if err == nil {
+			err = weights.Supports(t, w.Compute)
+		}
+		if err != nil {
+			return fmt.Errorf("weight %s: %w", w.WeightKey, err)
 		}
 	}
 	return nil
 }
 
-// onlyRouted reports whether all weights with a key belong to experts.
-func (s ModelShape) onlyRouted(k WeightKey) bool {
+// OnlyRouted reports whether all weights with a key belong to experts.
+func (s ModelShape) OnlyRouted(k WeightKey) bool {
 	return s.Experts > 0 && !slices.ContainsFunc(s.Weights, func(w WeightShape) bool {
 		return w.Key() == k && !s.Routed(w)
 	})

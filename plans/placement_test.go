@@ -96,8 +96,11 @@ func TestPlacementRefusals(t *testing.T) {
 			p.Attention = microkernel.AttendDPBUSD
 		},
 		"no kernel for a KV cache of type q8_0": func(p *plans.Plan) { p.KV = microkernel.KVQ8 },
-		"no kernel of path int8-k for weight": func(p *plans.Plan) {
-			p.Weights[0].Compute = microkernel.ComputeInt8K
+		"there is no device kernel of path bf16-tile for weights of type": func(p *plans.Plan) {
+			p.Weights[0].Compute = microkernel.ComputeBF16Tile
+		},
+		"there is no device kernel of path int8 for weights of type q2_k": func(p *plans.Plan) {
+			p.Weights[0].Type, p.Weights[0].Compute = "q2_k", microkernel.ComputeInt8
 		},
 		"the 2 ranks of the plan would divide the weights": func(p *plans.Plan) { p.Ranks = make([]plans.Rank, 2) },
 		"phase prefill is on both cores and cuda:0; this build places": func(p *plans.Plan) {

@@ -20,6 +20,7 @@ type Options struct {
 	TP       int                  // tensor-parallel ranks; 0: one
 	Service  *plans.ServiceConfig // ranks and PUs; replaces Threads and TP
 	Weights  []plans.WeightPlan   // compute paths; take precedence over Compute
+	Device   bool                 // a device runs phases: use paths that it has too, except for experts
 	SeqMax   int                  // 0: 2048, at most the model's context
 	BatchMax int                  // 0: 16
 }

@@ -77,6 +77,9 @@ func addDefaults(p *plans.Plan, o Options, h host) error {
 		if err != nil {
 			return fmt.Errorf("weight %s: %w", k, err)
 		}
+		if t, err := microkernel.ParseWeightType(k.Type); err == nil && o.Device && !p.Model.OnlyRouted(k) {
+			c = h.devicePath(t, c)
+		}
 		p.Weights = append(p.Weights, plans.WeightPlan{WeightKey: k, Compute: c})
 	}
 	return addTables(p, h, "")

@@ -35,6 +35,11 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 		}
 		p.KV = kv
 	}
+	if o.Device {
+		if err := p.DeviceKernels(); err != nil {
+			return fmt.Errorf("the plan %s: %w", p.Name, err)
+		}
+	}
 	if id, _, _ := p.Device(); id != "" {
 		if err := p.DeviceKernels(); err != nil {
 			return fmt.Errorf("the plan %s runs on device %s: %w", p.Name, id, err)

@@ -52,3 +52,18 @@ func TestAdaptKeepsWhatAttentionReads(t *testing.T) {
 		}
 	}
 }
+
+// TestAdaptForDevice checks that a stored plan without device kernels is not used for a device.
+func TestAdaptForDevice(t *testing.T) {
+	for path, ok := range map[microkernel.Compute]bool{microkernel.ComputeInt8K: true,
+		microkernel.ComputeInt8Superblock: false} {
+		p := &plans.Plan{Name: "x", KV: microkernel.KVF16, Attention: microkernel.AttendF32}
+		p.Weights = []plans.WeightPlan{{WeightKey: plans.WeightKey{N: 64, K: 256, Type: "q2_k"}, Compute: path}}
+		if err := (&Options{Device: true}).adapt(p, p); (err == nil) != ok {
+			t.Errorf("a plan with path %s for a device: %v", path, err)
+		}
+		if err := (&Options{}).adapt(p, p); err != nil {
+			t.Errorf("a plan with path %s: %v", path, err)
+		}
+	}
+}

@@ -28,7 +28,7 @@ type Options struct {
 
 	ISA     string // of the kernels; "": the widest
 	KV      string // type of the KV cache; "": as the plan says
-	Compute string // auto (also ""), f32, int8 or bf16
+	Compute string // auto (also "") or a path
 	Attend  string // what attention adds up by: auto, or a name; "": as the plan says
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
@@ -38,6 +38,8 @@ type Options struct {
 	// and the plans of Folder. The caller may change the bundle. nil: no list.
 	Find func(host *profiles.Profile, shape *plans.ModelShape) (where string, b *bundle.Bundle, err error)
 
+	// Device restricts the paths of weights to those that device kernels have, experts excepted.
+	Device bool
 	// AnyPlacement ignores the placement of a plan on devices, since the caller chooses the device.
 	AnyPlacement bool
 	// Devices lists the devices of this host, for plans with a placement. nil: unknown.
@@ -210,7 +212,8 @@ func (o *Options) tilesOpen(host *profiles.Profile) bool {
 }
 
 func (o *Options) heuristic() heuristic.Options {
-	return heuristic.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
+	return heuristic.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP,
+		Device: o.Device}
 }
 
 // byDefault returns the default plan for the flags and the profile's ceilings, with the given ranks

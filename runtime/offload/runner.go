@@ -8,8 +8,8 @@
 // forward it copies blocks that the cores have written to the device.
 //
 // Supported are dense decoders (embedding, RMS norm, matrix products, rotation, attention, sums) on
-// one rank, with paths int8, int8-256 and f32, f16 KV blocks and float32 attention. Other models
-// and plans are refused by the name of what is missing.
+// one rank, with paths int8, int8-256, int8-k and f32, f16 KV blocks and float32 attention. Other
+// models and plans are refused by the name of what is missing.
 package offload
 
 import (

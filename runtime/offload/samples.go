@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"unsafe"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
@@ -97,6 +98,26 @@ func (c *contents) halves(name string, n int) {
 	c.buffers[name] = data
 }
 
+// activations adds rows of k activations in the form that a path reads, of stride words each. Those
+// of path int8-k are large and positive, so that sums with weights of one sign exceed 2^24.
+func (c *contents) activations(name string, path microkernel.Compute, rows, k, stride int) {
+	switch path {
+	case microkernel.ComputeF32:
+		c.floats(name, rows*stride)
+	case microkernel.ComputeInt8K:
+		data, x := make([]byte, 4*rows*stride), make([]float32, k)
+		for row := range rows {
+			for i := range x {
+				x[i] = 0.75 + c.rng.Float32()/4
+			}
+			microkernel.RefVec().QuantizeRow(path, &x[0], k, unsafe.Pointer(&data[4*row*stride]))
+		}
+		c.buffers[name] = data
+	default:
+		c.halves(name, 4*rows*stride)
+	}
+}
+
 // words adds a buffer of words.
 func (c *contents) words(name string, list ...uint32) {
 	var data []byte
@@ -110,13 +131,8 @@ func (c *contents) words(name string, list ...uint32) {
 func (c *contents) product(g kernels.GEMM) (m int) {
 	m = max(1, g.Rows-1)
 	layout := microkernel.Layout{Type: g.Weight, N: sampleN, K: sampleWidth}
-	stride := sampleWidth
-	if g.Path == microkernel.ComputeF32 {
-		c.floats("a", m*stride)
-	} else {
-		stride = microkernel.ActQ8RowBytes(sampleWidth) / 4
-		c.halves("a", 4*m*stride)
-	}
+	stride := g.Path.ActRowBytes(sampleWidth) / 4
+	c.activations("a", g.Path, m, sampleWidth, stride)
 	c.halves("w", layout.Bytes())
 	c.halves("up", layout.Bytes())
 	c.floats("bias", sampleN)
@@ -127,7 +143,7 @@ func (c *contents) product(g kernels.GEMM) (m int) {
 }
 
 func (c *contents) norm(k kernels.Norm) [3]int {
-	stride := microkernel.ActQ8RowBytes(sampleWidth) / 4
+	stride := k.Path.ActRowBytes(sampleWidth) / 4
 	c.floats("x", sampleRows*sampleWidth)
 	c.floats("weight", sampleWidth)
 	c.floats("out", sampleRows*sampleWidth)

@@ -88,12 +88,14 @@ func TestSamples(t *testing.T) {
 	defer dev.Close()
 	list := []description{addRows{}, gatherRows{}, kernels.Norm{Norm: true, Float: true},
 		kernels.Norm{Path: microkernel.ComputeInt8}, kernels.Norm{Path: microkernel.ComputeInt8Superblock},
+		kernels.Norm{Path: microkernel.ComputeInt8K},
 		kernels.Norm{Norm: true, Float: true, Path: microkernel.ComputeInt8},
 		kernels.Rotate{HeadDim: 32, Rotated: 16, Neox: true, QNorm: true, KNorm: true}, kernels.Rotate{HeadDim: 64},
 		kernels.Attention{HeadDim: 32, Rows: 8}, kernels.Attention{HeadDim: 32, Rows: 4, Window: true, Softcap: true}}
 	for _, g := range []kernels.GEMM{{Weight: qtype.Q8_0, Path: microkernel.ComputeInt8, Bias: true},
 		{Weight: qtype.Q4_K, Path: microkernel.ComputeInt8Superblock, Epilogue: kernels.Gated, Unit: kernels.GeGLU},
 		{Weight: qtype.Q6_K, Path: microkernel.ComputeInt8, Epilogue: kernels.Add}, {Weight: qtype.BF16},
+		{Weight: qtype.Q2_K, Path: microkernel.ComputeInt8K}, {Weight: qtype.IQ4_XS, Path: microkernel.ComputeInt8K},
 		{Weight: qtype.Q4_0, Path: microkernel.ComputeInt8}, {Weight: qtype.F16, Epilogue: kernels.Add}} {
 		for _, rows := range []int{1, 8, 32} {
 			list = append(list, g.For(rows, false), g.For(rows, true))

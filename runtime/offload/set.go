@@ -63,7 +63,7 @@ func (r *Runner) bufferRows(b model.Buf, logitRows int) int {
 func (r *Runner) quantizedWords() (most int) {
 	for i := range r.model.Weights {
 		if p := r.assembly.Weights.At(0, i); p.Compute != microkernel.ComputeF32 && !r.onCores.Multiply(r.model, i) {
-			most = max(most, microkernel.ActQ8RowBytes(p.Layout.K)/4)
+			most = max(most, p.Compute.ActRowBytes(p.Layout.K)/4)
 		}
 	}
 	return most

@@ -34,7 +34,7 @@ func (r *Runner) shape(op *model.Op, i, rows int) staticProduct {
 	s := staticProduct{Product: r.product(op, i, rows), M: rows, N: p.Layout.N, K: p.Layout.K,
 		AStride: r.strides[op.In], WStride: p.Layout.PanelStride() / 4}
 	if p.Compute != microkernel.ComputeF32 {
-		s.AStride = microkernel.ActQ8RowBytes(p.Layout.K) / 4
+		s.AStride = p.Compute.ActRowBytes(p.Layout.K) / 4
 	}
 	if i < len(op.Outs) {
 		s.CStride = r.strides[op.Outs[i]]
@@ -104,11 +104,7 @@ func (r *Runner) checkStatic(op *model.Op, i int, s staticProduct, p device.Prog
 		return err
 	}
 	c := contents{rng: rand.New(rand.NewPCG(2, 47)), buffers: map[string][]byte{}}
-	if r.assembly.Weights.At(0, op.W[i]).Compute == microkernel.ComputeF32 {
-		c.floats("a", s.M*s.AStride)
-	} else {
-		c.halves("a", 4*s.M*s.AStride)
-	}
+	c.activations("a", r.assembly.Weights.At(0, op.W[i]).Compute, s.M, s.K, s.AStride)
 	want, err := r.runProduct(op, i, s, dynamic, c.buffers["a"])
 	if err != nil {
 		return err

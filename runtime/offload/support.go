@@ -6,6 +6,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen/kernels"
+	"sandwich/microkernel/devgen/weights"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/model"
@@ -117,12 +118,8 @@ func unsupportedFeature(a *exec.Assembly, op *model.Op) string {
 func unsupportedProduct(a *exec.Assembly, op *model.Op) string {
 	for i, w := range op.W {
 		p := a.Weights.At(0, w)
-		switch err := kernels.Supports(p.Layout.Type); {
-		case err != nil:
+		if err := weights.Supports(p.Layout.Type, p.Compute); err != nil {
 			return err.Error()
-		case p.Compute != microkernel.ComputeF32 && p.Compute != microkernel.ComputeInt8 &&
-			p.Compute != microkernel.ComputeInt8Superblock:
-			return fmt.Sprintf("path %s", p.Compute)
 		}
 		if first := a.Weights.At(0, op.W[0]); op.Act != 0 && i > 0 &&
 			(first.Layout.Type != p.Layout.Type || first.Compute != p.Compute) {

@@ -57,7 +57,7 @@ func (l *Loader) Partition(cut *plans.ServiceConfig) (*Partition, error) {
 
 // OnDevice returns a partition that a device can run: the default plan's if it can, else one whose
 // weights and attention use paths that devices and cores have in common. Experts keep the paths of
-// the default plan if that is possible.
+// the default plan.
 func (l *Loader) OnDevice() (*Partition, error) {
 	if l.home.Plan.DeviceKernels() == nil {
 		return l.home, nil
@@ -66,25 +66,18 @@ func (l *Loader) OnDevice() (*Partition, error) {
 	if s.Plan.Attend == "" || s.Plan.Attend == "auto" {
 		s.Plan.Attend = "f32"
 	}
-	p, err := newOnDevice(&s, l.shape)
-	if auto := s.Plan.Compute == "" || s.Plan.Compute == "auto"; auto && (err != nil || l.shape.Experts == 0) {
-		s.Plan.Compute = "int8"
-		p, err = newOnDevice(&s, l.shape)
+	if s.Plan.Compute == "" || s.Plan.Compute == "auto" {
+		s.Plan.Device = true
+	}
+	p, err := New(&s, l.shape, nil)
+	if err == nil {
+		err = p.Plan.DeviceKernels()
 	}
 	if err != nil {
 		return nil, err
 	}
 	p.Name = "paths of devices"
 	return p, nil
-}
-
-// newOnDevice returns the partition of a subject, or an error if no device can run its plan.
-func newOnDevice(s *Subject, shape plans.ModelShape) (*Partition, error) {
-	p, err := New(s, shape, nil)
-	if err == nil {
-		err = p.Plan.DeviceKernels()
-	}
-	return p, err
 }
 
 // Open starts the workers of a partition and loads the model. It closes any open partition other

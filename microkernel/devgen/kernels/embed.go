@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/devgen/weights"
+	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
@@ -22,7 +24,7 @@ type Embed struct {
 
 // Kernel builds the kernel. RowGrid has its workgroups.
 func (e Embed) Kernel() (*devgen.Kernel, error) {
-	if err := Supports(e.Type); err != nil {
+	if err := weights.Supports(e.Type, kernel.ComputeF32); err != nil {
 		return nil, err
 	}
 	if err := supportsFile(e.Type); err != nil && !e.Packed {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/devgen/weights"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
@@ -62,17 +63,10 @@ func (g GEMM) Kernel() (*devgen.Kernel, error) {
 
 // check returns why there is no such product.
 func (g GEMM) check() error {
-	if err := Supports(g.Weight); err != nil {
-		return err
+	if err := weights.Supports(g.Weight, g.Path); err != nil {
+		return fmt.Errorf("device product: %w", err)
 	}
-	switch {
-	case g.Path != kernel.ComputeF32 && g.Path != kernel.ComputeInt8 && g.Path != kernel.ComputeInt8Superblock:
-		return fmt.Errorf("device product: no kernel for path %s", g.Path)
-	case g.Path != kernel.ComputeF32 && g.Weight.Desc().Float != qtype.None:
-		return fmt.Errorf("device product: path %s needs quantized weights, not %s", g.Path, g.Weight)
-	case g.Path != kernel.ComputeF32 && g.Weight.Desc().Affine() && g.Weight.Desc().Span() != qtype.SubBlockK:
-		return fmt.Errorf("device product: path %s does not support weights of type %s", g.Path, g.Weight)
-	case g.Bias && g.Epilogue == Gated:
+	if g.Bias && g.Epilogue == Gated {
 		return fmt.Errorf("device product: a gated product has no bias")
 	}
 	return nil
@@ -133,6 +127,15 @@ func newProduct(g GEMM, kind string, size int) *product {
 	return p
 }
 
+// vars declares n variables.
+func (p *product) vars(n int, init devgen.Value) []devgen.Var {
+	list := make([]devgen.Var, n)
+	for i := range list {
+		list[i] = p.Var(init)
+	}
+	return list
+}
+
 // finish writes one element of C, given the sums of the weights.
 func (p *product) finish(row, column devgen.Value, sums []devgen.Value) {
 	at := p.MulAdd(row, p.cStride, column)
@@ -155,6 +158,7 @@ type tile struct {
 	columns []devgen.Value
 	rows    []devgen.Value // words at which the rows of A begin
 	panels  []panel        // of each column, those of its weights together
+	table   devgen.Array   // of their type, see newCodebook
 	acc     [][]devgen.Var // by panel and row
 }
 
@@ -163,7 +167,7 @@ func (p *product) build() {
 	panels := p.Shr(p.Add(p.n, p.U(qtype.PanelWidth-1)), p.U(4))
 	each := p.g.panels()
 	first := p.MulAdd(p.Builtin(devgen.GroupX), p.U(gemmPanels*each), p.Shr(local, p.U(4)))
-	t := tile{product: p}
+	t := tile{product: p, table: newCodebook(p.Builder, p.g.Weight.Desc(), gemmSize)}
 	for i := range each {
 		t.addColumn(p.Add(first, p.U(gemmPanels*i)), panels, p.And(local, p.U(qtype.PanelWidth-1)))
 	}
@@ -177,6 +181,8 @@ func (p *product) build() {
 		t.blocks()
 	case kernel.ComputeInt8Superblock:
 		t.superblocks()
+	case kernel.ComputeInt8K:
+		t.integers()
 	default:
 		t.wide()
 	}
@@ -199,13 +205,9 @@ func (t *tile) addColumn(which, panels, lane devgen.Value) {
 	t.columns = append(t.columns, t.MulAdd(which, t.U(qtype.PanelWidth), lane))
 	first := t.Mul(t.Min(which, t.Sub(panels, t.U(1))), t.wStride)
 	for _, w := range t.w {
-		t.panels = append(t.panels, panel{Builder: t.Builder, d: t.g.Weight.Desc(), column: lane,
+		t.panels = append(t.panels, panel{Builder: t.Builder, d: t.g.Weight.Desc(), column: lane, table: t.table,
 			load: func(word devgen.Value) devgen.Value { return t.Load(w, t.Add(first, word)) }})
-		acc := make([]devgen.Var, t.g.Rows)
-		for r := range acc {
-			acc[r] = t.Var(t.F(0))
-		}
-		t.acc = append(t.acc, acc)
+		t.acc = append(t.acc, t.vars(t.g.Rows, t.F(0)))
 	}
 }
 
@@ -221,9 +223,7 @@ func (t *tile) superblocks() {
 	t.For(t.U(0), t.Shr(t.k, t.U(5)), t.U(blocks), func(first devgen.Value) {
 		sums := make([][]devgen.Var, len(t.acc))
 		for i := range sums {
-			for range t.acc[i] {
-				sums[i] = append(sums[i], t.Var(t.F(0)))
-			}
+			sums[i] = t.vars(t.g.Rows, t.F(0))
 		}
 		t.For(first, t.Add(first, t.U(blocks)), t.U(1), func(s devgen.Value) { t.block(s, sums, false) })
 		for r, row := range t.rows {

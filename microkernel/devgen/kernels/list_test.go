@@ -22,7 +22,13 @@ func allKernels(t *testing.T) (list []*devgen.Kernel) {
 		add(Embed{Type: typ, Packed: true}.Kernel())
 		add(Embed{Type: typ}.Kernel())
 	}
-	for _, path := range []microkernel.Compute{microkernel.ComputeInt8, microkernel.ComputeInt8Superblock} {
+	for _, typ := range integerTypes() {
+		g := GEMM{Weight: typ, Path: microkernel.ComputeInt8K, Rows: 2}
+		add(g.Kernel())
+		add(RowGEMM(g).Kernel())
+	}
+	for _, path := range []microkernel.Compute{microkernel.ComputeInt8, microkernel.ComputeInt8Superblock,
+		microkernel.ComputeInt8K} {
 		add(Norm{Path: path}.Kernel())
 		add(Norm{Norm: true, Path: path}.Kernel())
 		add(Norm{Norm: true, Float: true, Path: path}.Kernel())

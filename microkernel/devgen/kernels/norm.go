@@ -27,7 +27,7 @@ func (o Norm) Grid(rows int) [3]int { return [3]int{rows, 1, 1} }
 
 // Kernel builds the kernel.
 func (o Norm) Kernel() (*devgen.Kernel, error) {
-	quantizes := o.Path == kernel.ComputeInt8 || o.Path == kernel.ComputeInt8Superblock
+	quantizes := o.Path.Quantizes()
 	switch {
 	case !quantizes && o.Path != kernel.ComputeF32:
 		return nil, fmt.Errorf("device norm: no quantization for path %s", o.Path)
@@ -124,10 +124,12 @@ func (k *normKernel) write() {
 // quantize quantizes the row, a block of 32 per invocation.
 func (k *normKernel) quantize() {
 	blocks := k.Div(k.n, k.U(kernel.ActQ8Block))
-	var tops devgen.Array
-	superblocks := k.o.Path == kernel.ComputeInt8Superblock
-	if superblocks {
+	var tops, sums devgen.Array
+	if k.o.Path != kernel.ComputeInt8 {
 		tops = k.Shared("tops", normSize)
+	}
+	if k.o.Path == kernel.ComputeInt8K {
+		sums = k.Shared("sums", normSize)
 	}
 	k.For(k.U(0), blocks, k.U(normSize), func(first devgen.Value) {
 		mine := k.Add(first, k.local)
@@ -138,55 +140,111 @@ func (k *normKernel) quantize() {
 			x[i] = k.element(k.Add(k.Mul(block, k.U(kernel.ActQ8Block)), k.U(i)))
 			top = k.Max(top, k.And(k.Bits(x[i]), k.U(arith.SignBit-1)))
 		}
-		if superblocks {
+		if k.o.Path != kernel.ComputeInt8 {
 			top = k.shareTop(tops, top)
 		}
-		k.If(k.Less(mine, blocks), func() { k.block(block, &x, top) })
+		if k.o.Path == kernel.ComputeInt8K {
+			q := k.integers(&x, top)
+			sum := k.sumOfPair(sums, k.Add(q.half[0], q.half[1]))
+			k.If(k.Less(mine, blocks), func() { k.storeInteger(block, &q, sum) })
+			return
+		}
+		k.If(k.Less(mine, blocks), func() {
+			q := k.integers(&x, top)
+			k.store(block, &q)
+		})
 	})
 }
 
 // shareTop returns the largest magnitude of the superblock of this invocation's block.
 func (k *normKernel) shareTop(tops devgen.Array, top devgen.Value) devgen.Value {
-	const blocks = kernel.ActQ8Group / kernel.ActQ8Block
 	k.StoreShared(tops, k.local, top)
 	k.Barrier()
-	first := k.And(k.local, k.U(-blocks))
+	first := k.And(k.local, k.U(-superblockBlocks))
 	top = k.U(0)
-	for i := range blocks {
+	for i := range superblockBlocks {
 		top = k.Max(top, k.LoadShared(tops, k.Add(first, k.U(i))))
 	}
 	k.Barrier()
 	return top
 }
 
-// block writes a block of 32 quantized activations, given the largest magnitude of those that share
-// its scale.
-func (k *normKernel) block(block devgen.Value, x *[kernel.ActQ8Block]devgen.Value, top devgen.Value) {
+// sumOfPair returns the sums of this invocation's block and of the next one, as halves of a word. A
+// barrier must follow before the next call.
+func (k *normKernel) sumOfPair(sums devgen.Array, sum devgen.Value) devgen.Value {
+	k.StoreShared(sums, k.local, sum)
+	k.Barrier()
+	next := k.LoadShared(sums, k.Xor(k.local, k.U(1)))
+	return pairOf(k.Builder, sum, next)
+}
+
+// pairOf returns the low halves of two words as one word.
+func pairOf(b *devgen.Builder, first, second devgen.Value) devgen.Value {
+	return b.Or(b.And(first, b.U(0xffff)), b.Shl(second, b.U(16)))
+}
+
+// quantizedBlock is a block of 32 quantized activations.
+type quantizedBlock struct {
+	words [kernel.ActQ8Block / 4]devgen.Value
+	half  [2]devgen.Value // sums of its halves
+	scale devgen.Value    // bits of the scale
+}
+
+// integers quantizes a block, given the largest magnitude of those that share its scale.
+func (k *normKernel) integers(x *[kernel.ActQ8Block]devgen.Value, top devgen.Value) (q quantizedBlock) {
 	finite := k.Less(top, k.U(arith.InfBits))
 	valid := k.AndBool(finite, k.Not(k.Less(top, k.U(arith.TinyQ8Bits))))
 	amax := k.Float(k.Select(valid, top, k.Bits(k.F(1))))
 	factor := k.FDiv(k.F(127), amax)
-	scale := k.Select(valid, k.Bits(k.FDiv(amax, k.F(127))), k.Select(finite, k.U(0), k.U(arith.NaNBits)))
-
-	to := k.MulAdd(block, k.U(kernel.ActQ8Bytes/b32), k.Mul(k.row, k.quantizedStride))
-	store := func(offset int, x devgen.Value) { k.Store(k.quantized, k.Add(to, k.U(offset/b32)), x) }
-	half := [2]devgen.Value{k.U(0), k.U(0)}
-	for g := range len(x) / 4 {
+	q.scale = k.Select(valid, k.Bits(k.FDiv(amax, k.F(127))), k.Select(finite, k.U(0), k.U(arith.NaNBits)))
+	q.half = [2]devgen.Value{k.U(0), k.U(0)}
+	for g := range q.words {
 		word := k.U(0)
 		for j := range 4 {
-			q := k.Select(valid, k.RoundToInt(k.FMul(x[4*g+j], factor)), k.U(0))
-			half[g/4] = k.Add(half[g/4], q)
-			word = k.Or(word, k.Shl(k.And(q, k.U(0xff)), k.U(8*j)))
+			n := k.Select(valid, k.RoundToInt(k.FMul(x[4*g+j], factor)), k.U(0))
+			q.half[g/4] = k.Add(q.half[g/4], n)
+			word = k.Or(word, k.Shl(k.And(n, k.U(0xff)), k.U(8*j)))
 		}
+		q.words[g] = word
+	}
+	return q
+}
+
+// store writes a block of 32 quantized activations.
+func (k *normKernel) store(block devgen.Value, q *quantizedBlock) {
+	to := k.MulAdd(block, k.U(kernel.ActQ8Bytes/b32), k.Mul(k.row, k.quantizedStride))
+	store := func(offset int, x devgen.Value) { k.Store(k.quantized, k.Add(to, k.U(offset/b32)), x) }
+	for g, word := range q.words {
 		store(kernel.ActQ+4*g, word)
 	}
-	sum := k.Add(half[0], half[1])
+	sum := k.Add(q.half[0], q.half[1])
 	float := k.FromInt(sum)
 	if k.o.Path == kernel.ComputeInt8 {
-		float = k.FMul(float, k.Float(scale))
+		float = k.FMul(float, k.Float(q.scale))
 	}
-	store(kernel.ActScale, scale)
+	store(kernel.ActScale, q.scale)
 	store(kernel.ActBias, k.Mul(sum, k.U(-128)))
-	store(kernel.ActHalfSums, k.Or(k.And(half[0], k.U(0xffff)), k.Shl(half[1], k.U(16))))
+	store(kernel.ActHalfSums, pairOf(k.Builder, q.half[0], q.half[1]))
 	store(kernel.ActSum, float)
+}
+
+// storeInteger writes a block of a superblock of path int8-k. pair has the sums of this block and
+// of the next one, which every other block writes. The first block writes the scale.
+func (k *normKernel) storeInteger(block devgen.Value, q *quantizedBlock, pair devgen.Value) {
+	superblock, in := k.Div(block, k.U(superblockBlocks)), k.Rem(block, k.U(superblockBlocks))
+	to := k.MulAdd(superblock, k.U(superblockWords), k.Mul(k.row, k.quantizedStride))
+	words := k.MulAdd(in, k.U(len(q.words)), to)
+	for g, word := range q.words {
+		k.Store(k.quantized, k.Add(words, k.U(g)), word)
+	}
+	k.Store(k.quantized, k.Add(to, in, k.U(superblockHalves)), pairOf(k.Builder, q.half[0], q.half[1]))
+	k.If(k.Equal(k.And(in, k.U(1)), k.U(0)), func() {
+		k.Store(k.quantized, k.Add(to, k.Shr(in, k.U(1)), k.U(kernel.ActKSums/b32)), pair)
+	})
+	k.If(k.Equal(in, k.U(0)), func() {
+		k.Store(k.quantized, k.Add(to, k.U(superblockScale)), q.scale)
+		for i := superblockScale + 1; i < superblockWords; i++ {
+			k.Store(k.quantized, k.Add(to, k.U(i)), k.U(0))
+		}
+	})
 }

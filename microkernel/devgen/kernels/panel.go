@@ -1,27 +1,9 @@
 package kernels
 
 import (
-	"fmt"
-
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/qtype"
 )
-
-// Supports returns why no device kernel reads weights of a type, or nil.
-func Supports(t qtype.Type) error {
-	d := t.Desc()
-	switch {
-	case !t.Known():
-		return fmt.Errorf("weight type %s is unknown", t)
-	case d.Float != qtype.None:
-		return nil
-	case d.Codebook != nil || d.Raw != nil || d.Unit != 0 || d.Made() || d.ScaleRaw.Get != nil:
-		return fmt.Errorf("no device kernel reads weights of type %s", t)
-	case d.Subs != qtype.NoSubs && d.Subs != qtype.PairSubs && d.Subs != qtype.SignedSubs:
-		return fmt.Errorf("no device kernel reads the scales of weight type %s", t)
-	}
-	return nil
-}
 
 // panel reads one column of a packed panel of a quantized type.
 type panel struct {
@@ -29,6 +11,7 @@ type panel struct {
 	d      *qtype.Desc
 	load   func(word devgen.Value) devgen.Value // of the panel
 	column devgen.Value
+	table  devgen.Array // of a type with a codebook, see newCodebook
 }
 
 // subBlock is a sub-block of a panel: the words at which its block and it begin.
@@ -45,10 +28,14 @@ func (p *panel) subBlock(s devgen.Value) subBlock {
 	return subBlock{block, at}
 }
 
-// blockScale returns 16-bit scale n of a block.
+// blockScale returns 16-bit scale n of a block, multiplied by the unit of the type.
 func (p *panel) blockScale(s subBlock, n int) devgen.Value {
 	word := p.load(p.Add(s.block, p.U(qtype.PanelWidth*n/2), p.Shr(p.column, p.U(1))))
-	return p.FloatFromHalf(p.half(word, p.column))
+	scale := p.FloatFromHalf(p.half(word, p.column))
+	if n > 0 || p.d.Unit == 0 {
+		return scale
+	}
+	return p.FMul(scale, p.F(p.d.Unit))
 }
 
 // half returns the half of a word that an even or odd index selects.
@@ -78,6 +65,24 @@ func (p *panel) scales(s subBlock, n int) (scale, offset devgen.Value) {
 		offset = p.blockScale(s, 1)
 	}
 	return scale, offset
+}
+
+// integerScales returns the integer scale of span n of a sub-block and, of an affine type, the
+// integer that the scale of offsets multiplies (qtype.Desc.IntegerScales).
+func (p *panel) integerScales(s subBlock, n int) (scale, offset devgen.Value) {
+	switch p.d.Subs {
+	case qtype.PairSubs:
+		return p.Shr(p.topByte(s, 0), p.U(24)), p.Shr(p.topByte(s, 1), p.U(24))
+	case qtype.NibbleSubs:
+		pair := p.Shr(p.topByte(s, n), p.U(24))
+		return p.And(pair, p.U(15)), p.Shr(pair, p.U(4))
+	case qtype.SignedSubs:
+		return p.Sar(p.topByte(s, n), p.U(24)), offset
+	case qtype.OddSubs:
+		four := p.Field(p.topByte(s, 0), 24+4*n, 4)
+		return p.Or(p.Shl(four, p.U(1)), p.U(1)), offset
+	}
+	return p.U(1), offset
 }
 
 // scaleAt returns scales for the span that a variable k of the sub-block belongs to.
@@ -129,17 +134,18 @@ func (p *panel) group(s subBlock, g devgen.Value) devgen.Value {
 	return u
 }
 
-// signed returns four numbers minus the zero-point, as signed bytes.
-func (p *panel) signed(u devgen.Value) devgen.Value { return signedBytes(p.Builder, p.d, u) }
-
-func signedBytes(b *devgen.Builder, d *qtype.Desc, u devgen.Value) devgen.Value {
+// signed returns the integers that four numbers represent (qtype.Desc.Integer), as signed bytes.
+func (p *panel) signed(u devgen.Value) devgen.Value {
 	const tops = 0x80808080
-	switch zero := d.ZeroPoint; zero {
+	if p.d.Codebook != nil {
+		return p.select4(u)
+	}
+	switch zero := p.d.ZeroPoint; zero {
 	case 0:
 		return u
 	case 128:
-		return b.Xor(u, b.U(tops))
+		return p.Xor(u, p.U(tops))
 	default: // a borrow does not leave a byte, since numbers have less than eight bits
-		return b.Xor(b.Sub(b.Or(u, b.U(tops)), b.U(zero*0x01010101)), b.U(tops))
+		return p.Xor(p.Sub(p.Or(u, p.U(tops)), p.U(zero*0x01010101)), p.U(tops))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/devgen/weights"
 	"sandwich/microkernel/qtype"
 	"sandwich/runtime/device"
 )
@@ -16,7 +17,11 @@ func BenchmarkProduct(b *testing.B) {
 	shapes := [][3]int{{1, 4096, 4096}, {16, 4096, 4096}, {512, 2048, 2048}, {2048, 4096, 4096}, {4096, 14336, 4096}}
 	for id, d := range opened {
 		for _, typ := range []qtype.Type{qtype.Q8_0, qtype.Q4_K, qtype.Q6_K} {
-			for _, path := range []microkernel.Compute{microkernel.ComputeInt8, microkernel.ComputeInt8Superblock} {
+			for _, path := range []microkernel.Compute{microkernel.ComputeInt8, microkernel.ComputeInt8Superblock,
+				microkernel.ComputeInt8K} {
+				if weights.Supports(typ, path) != nil {
+					continue
+				}
 				for _, s := range shapes {
 					g := GEMM{Weight: typ, Path: path}
 					b.Run(fmt.Sprintf("%s/%s/%s/%dx%dx%d", id, typ, path, s[0], s[1], s[2]), func(b *testing.B) {

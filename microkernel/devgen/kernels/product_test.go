@@ -7,17 +7,19 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/devgen/weights"
 	"sandwich/microkernel/qtype"
 )
 
 // TestFor checks that every number of rows has a kernel that can be built, and which one.
 func TestFor(t *testing.T) {
 	for _, typ := range []qtype.Type{qtype.Q8_0, qtype.Q6_K, qtype.F16} {
-		for _, path := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8} {
+		for _, path := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8,
+			microkernel.ComputeInt8K} {
 			for _, e := range []Epilogue{Store, Gated} {
 				for _, m := range []int{1, 2, 7, 8, 9, 31, 32, 33, 64, 100, 512} {
 					for _, matrixUnit := range []bool{false, true} {
-						if path != microkernel.ComputeF32 && !typ.Quantized() {
+						if weights.Supports(typ, path) != nil {
 							continue
 						}
 						g := GEMM{Weight: typ, Path: path, Epilogue: e}

@@ -39,10 +39,14 @@ func (g RowGEMM) Kernel() (*devgen.Kernel, error) {
 	}
 	r := rowProduct{product: newProduct(GEMM(g), "rows", rowGEMM), d: g.Weight.Desc()}
 	r.locate()
+	sums, chains := r.sums, r.chains
+	if g.Path == kernel.ComputeInt8K {
+		sums, chains = r.integerSums, r.integerChains
+	}
 	r.For(r.U(0), r.blocks, r.U(rowSlices), func(first devgen.Value) {
-		r.sums(first)
+		sums(first)
 		r.Barrier()
-		r.chains(first)
+		chains(first)
 		r.Barrier()
 	})
 	r.finishRows()
@@ -58,9 +62,12 @@ type rowProduct struct {
 	panel         devgen.Value // first word of the panel
 	row0          devgen.Value
 
+	// Of path int8-k, spans are summed, offsets has the same form as dots, and scales are those of
+	// the superblock: of weights, then of offsets.
 	dots    devgen.Array // [row][weight][span][slice][column]
 	scales  devgen.Array // [weight][span][slice][column]
 	offsets devgen.Array // [weight][slice][column] of affine types
+	table   devgen.Array // see newCodebook
 	acc     devgen.Var   // chain number `slice`: row*weights + weight
 	sum     devgen.Var   // chain of a superblock
 }
@@ -73,11 +80,16 @@ func (r *rowProduct) locate() {
 	r.panel = r.Mul(r.Builtin(devgen.GroupX), r.wStride)
 	r.row0 = r.Mul(r.Builtin(devgen.GroupY), r.U(r.g.Rows))
 	r.blocks = r.Shr(r.k, r.U(5))
-	r.dots = r.Shared("dots", r.g.Rows*len(r.w)*r.spans()*rowGEMM)
-	r.scales = r.Shared("scales", len(r.w)*r.spans()*rowGEMM)
-	if r.d.Affine() {
-		r.offsets = r.Shared("offsets", len(r.w)*rowGEMM)
+	dots, scales, offsets := r.g.Rows*len(r.w)*r.spans(), len(r.w)*r.spans(), len(r.w)
+	if r.g.Path == kernel.ComputeInt8K {
+		dots = r.g.Rows * len(r.w)
+		scales, offsets = len(r.w)*len(r.d.BlockScales), dots
 	}
+	r.dots, r.scales = r.Shared("dots", dots*rowGEMM), r.Shared("scales", scales*rowGEMM)
+	if r.d.Affine() {
+		r.offsets = r.Shared("offsets", offsets*rowGEMM)
+	}
+	r.table = newCodebook(r.Builder, r.d, rowGEMM)
 	r.acc, r.sum = r.Var(r.F(0)), r.Var(r.F(0))
 }
 
@@ -96,6 +108,12 @@ func (r *rowProduct) place(list int) devgen.Value {
 	return r.Add(r.Builtin(devgen.LocalIndex), r.U(list*rowGEMM))
 }
 
+// panelOf returns the column of a weight's panel.
+func (r *rowProduct) panelOf(weight int) panel {
+	return panel{Builder: r.Builder, d: r.d, column: r.column, table: r.table,
+		load: func(word devgen.Value) devgen.Value { return r.Load(r.w[weight], r.Add(r.panel, word)) }}
+}
+
 // sums writes the integer sums of this invocation's block, and its scales. Beyond the last block
 // it repeats the last one, which the chains ignore.
 func (r *rowProduct) sums(first devgen.Value) {
@@ -103,9 +121,8 @@ func (r *rowProduct) sums(first devgen.Value) {
 	spans := r.spans()
 	groups := qtype.SubBlockK / 4 / spans
 	words := make([][qtype.SubBlockK / 4]devgen.Value, len(r.w))
-	for w, buffer := range r.w {
-		p := panel{Builder: r.Builder, d: r.d, column: r.column,
-			load: func(word devgen.Value) devgen.Value { return r.Load(buffer, r.Add(r.panel, word)) }}
+	for w := range r.w {
+		p := r.panelOf(w)
 		sub := p.subBlock(s)
 		for g, u := range p.numbers(sub) {
 			words[w][g] = p.signed(u)

@@ -21,18 +21,19 @@ func TestNorm(t *testing.T) {
 		{Norm: true, Float: true},
 		{Norm: true, Path: microkernel.ComputeInt8}, {Norm: true, Float: true, Path: microkernel.ComputeInt8},
 		{Norm: true, Path: microkernel.ComputeInt8Superblock},
-		{Path: microkernel.ComputeInt8}, {Path: microkernel.ComputeInt8Superblock},
+		{Norm: true, Path: microkernel.ComputeInt8K}, {Norm: true, Float: true, Path: microkernel.ComputeInt8K},
+		{Path: microkernel.ComputeInt8}, {Path: microkernel.ComputeInt8Superblock}, {Path: microkernel.ComputeInt8K},
 	} {
 		for _, rows := range []int{1, 3, 9} {
 			n := 32 * (1 + r.IntN(80))
-			if o.Path == microkernel.ComputeInt8Superblock {
+			if o.Path == microkernel.ComputeInt8Superblock || o.Path == microkernel.ComputeInt8K {
 				n = 256 * (1 + r.IntN(10))
 			} else if o.Path == microkernel.ComputeF32 {
 				n = 1 + r.IntN(300)
 			}
 			const eps = float32(1e-5)
 			xRow, outRow := n+r.IntN(3), n+r.IntN(3)
-			qRow := (microkernel.ActQ8RowBytes(n) + 4*r.IntN(3)) / 4
+			qRow := (o.Path.ActRowBytes(n) + 4*r.IntN(3)) / 4
 			x, weight := randomFloats(r, rows*xRow), randomFloats(r, n)
 			spoil(floats(x), n)
 			out, quantized := words(rows*outRow), words(rows*qRow)

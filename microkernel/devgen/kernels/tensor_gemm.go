@@ -15,7 +15,8 @@ import (
 // The tiles of a workgroup pass through shared memory in stages of 32 k, which are copied
 // asynchronously ahead of use. While a block of 32 is multiplied, the scales of the next are
 // converted to float32, each by one invocation. Each block is summed exactly by one multiplication
-// of fragments (two, if weights have a scale for 16 k), then added to the chain by one FMA.
+// of fragments (two, if weights have a scale for 16 k), then added to the chain by one FMA, or for
+// path int8-k multiplied by its integer scale and added to the sum of the superblock.
 type TensorGEMM GEMM
 
 const (
@@ -73,21 +74,11 @@ type tensor struct {
 
 	aTile, wTile devgen.Array
 	scales       devgen.Array // [block mod 2][scale or offset][span][column of the tile]
+	offsets      devgen.Array // of path int8-k: [block mod 16][column of the tile], one byte per 16 k
+	table        devgen.Array // see newCodebook
 	copies       []transfer
 	acc          []devgen.Var // [weight][panel][half][row tile][4]
-	sums         []devgen.Var // of the superblock; acc for path int8
-}
-
-// transfer is an asynchronous copy of an invocation in each stage.
-type transfer struct {
-	present  devgen.Value
-	array    devgen.Array
-	to       devgen.Value // word of the first stage
-	stage    int          // words of a stage
-	from     devgen.Buffer
-	first    devgen.Value // word at the first block
-	block    int          // words from one block of the operand to the next
-	subBlock devgen.Value // words from one sub-block of a block to the next
+	sums         []devgen.Var // of the superblock, integers for path int8-k; acc for path int8
 }
 
 // subWords returns the words of a panel in a stage: the scales of a block and one sub-block.
@@ -108,7 +99,7 @@ func (t *tensor) spans() int { return qtype.SubBlockK / t.d.Span() }
 // scaleWords returns the words of the scales and offsets of a block.
 func (t *tensor) scaleWords() int {
 	lists := t.spans()
-	if t.d.Affine() {
+	if t.d.Affine() && t.g.Path != kernel.ComputeInt8K {
 		lists *= 2
 	}
 	return lists * t.tileColumns()
@@ -126,74 +117,24 @@ func (t *tensor) locate() {
 	t.aTile = t.Shared("a_tile", stages*t.g.Rows*actWords)
 	t.wTile = t.Shared("w_tile", stages*len(t.w)*t.tilePanels()*t.subWords())
 	t.scales = t.Shared("scales", 2*t.scaleWords())
+	if t.d.Affine() && t.g.Path == kernel.ComputeInt8K {
+		t.offsets = t.Shared("offsets", offsetBlocks*t.tileColumns())
+	}
+	t.table = newCodebook(t.Builder, t.d, tensorSize)
 	t.planActivations(local)
 	for i := range t.w {
 		t.planWeights(local, i)
 	}
 	accumulators := len(t.w) * t.warpPanels * 2 * t.rowTiles() * 4
-	for range accumulators {
-		t.acc = append(t.acc, t.Var(t.F(0)))
+	t.acc = t.vars(accumulators, t.F(0))
+	switch t.g.Path {
+	case kernel.ComputeInt8:
+		t.sums = t.acc
+	case kernel.ComputeInt8K:
+		t.sums = t.vars(accumulators, t.U(0))
+	default:
+		t.sums = t.vars(accumulators, t.F(0))
 	}
-	t.sums = t.acc
-	if t.g.Path == kernel.ComputeInt8Superblock {
-		t.sums = nil
-		for range accumulators {
-			t.sums = append(t.sums, t.Var(t.F(0)))
-		}
-	}
-}
-
-// planActivations plans the copies of rows of A, one block of quantized activations each.
-func (t *tensor) planActivations(local devgen.Value) {
-	const chunks = actWords / chunk
-	total := t.g.Rows * chunks
-	for first := 0; first < total; first += tensorSize {
-		i := t.Add(local, t.U(first))
-		row, c := t.Div(i, t.U(chunks)), t.Rem(i, t.U(chunks))
-		from := t.Min(t.Add(t.row0, row), t.Sub(t.m, t.U(1)))
-		t.copies = append(t.copies, transfer{present: t.Less(i, t.U(total)), array: t.aTile,
-			to: t.Shl(i, t.U(2)), stage: t.g.Rows * actWords, from: t.a,
-			first: t.MulAdd(from, t.aStride, t.Shl(c, t.U(2))), block: actWords, subBlock: t.U(0)})
-	}
-}
-
-// planWeights plans the copies of the panels of a weight.
-func (t *tensor) planWeights(local devgen.Value, weight int) {
-	chunks, head := t.subWords()/chunk, t.d.HeadBytes()/b32/chunk
-	planes := head + t.d.SubBytes()/b32/chunk
-	last := t.Sub(t.Shr(t.Add(t.n, t.U(qtype.PanelWidth-1)), t.U(4)), t.U(1))
-	total := t.tilePanels() * chunks
-	for first := 0; first < total; first += tensorSize {
-		i := t.Add(local, t.U(first))
-		panel, c := t.Div(i, t.U(chunks)), t.Rem(i, t.U(chunks))
-		// Lines of numbers are placed so that lanes of a warp read different banks, see numbers.
-		line := t.Sub(c, t.U(planes))
-		moved := t.Xor(line, t.And(t.Shr(line, t.U(2)), t.U(2)))
-		to := t.Select(t.Less(c, t.U(planes)), c, t.Add(moved, t.U(planes)))
-		from := t.Min(t.Add(t.panel0, panel), last)
-		base := t.Add(t.MulAdd(panel, t.U(t.subWords()), t.Shl(to, t.U(2))), t.U(weight*t.tilePanels()*t.subWords()))
-		t.copies = append(t.copies, transfer{present: t.Less(i, t.U(total)), array: t.wTile, to: base,
-			stage: len(t.w) * t.tilePanels() * t.subWords(), from: t.w[weight],
-			first: t.MulAdd(from, t.wStride, t.Shl(c, t.U(2))), block: t.d.PanelBytes() / b32,
-			subBlock: t.Select(t.Less(c, t.U(head)), t.U(0), t.U(t.d.SubBlockBytes()/b32))})
-	}
-}
-
-// issue begins the copies of block s, if there is one, and commits them.
-func (t *tensor) issue(s devgen.Value) {
-	t.If(t.Less(s, t.blocks), func() {
-		stage := t.Rem(s, t.U(stages))
-		for _, c := range t.copies {
-			from := t.Add(c.first, t.Mul(s, t.U(c.block)))
-			if n := t.d.SubBlocks(); c.array == t.wTile && n > 1 {
-				from = t.Add(c.first, t.Mul(t.Div(s, t.U(n)), t.U(c.block)), t.Mul(t.Rem(s, t.U(n)), c.subBlock))
-			}
-			t.If(c.present, func() {
-				t.CopyAsync(c.array, t.MulAdd(stage, t.U(c.stage), c.to), c.from, from)
-			})
-		}
-	})
-	t.CommitAsync()
 }
 
 // run walks the blocks of k.
@@ -218,7 +159,7 @@ func (t *tensor) run() {
 // panelAt returns a column of panel `which` of the tile in a stage.
 func (t *tensor) panelAt(stage, which, column devgen.Value) panel {
 	first := t.Mul(t.MulAdd(stage, t.U(len(t.w)*t.tilePanels()), which), t.U(t.subWords()))
-	return panel{Builder: t.Builder, d: t.d, column: column,
+	return panel{Builder: t.Builder, d: t.d, column: column, table: t.table,
 		load: func(word devgen.Value) devgen.Value { return t.LoadShared(t.wTile, t.Add(first, word)) }}
 }
 
@@ -233,6 +174,10 @@ func (t *tensor) convertScales(s devgen.Value) {
 		column := t.Add(t.Builtin(devgen.LocalIndex), t.U(first))
 		t.If(t.Less(column, t.U(columns)), func() {
 			p := t.panelAt(stage, t.Shr(column, t.U(4)), t.And(column, t.U(qtype.PanelWidth-1)))
+			if t.g.Path == kernel.ComputeInt8K {
+				t.storeIntegers(&p, s, t.Add(to, column), column)
+				return
+			}
 			for n := range t.spans() {
 				scale, offset := p.scales(t.sub(), n)
 				at := t.Add(to, column)
@@ -268,10 +213,16 @@ func (t *tensor) block(s devgen.Value) {
 			}
 		}
 	}
-	if t.g.Path == kernel.ComputeInt8Superblock {
-		const blocks = kernel.ActQ8Group / kernel.ActQ8Block
-		t.If(t.Equal(t.And(s, t.U(blocks-1)), t.U(blocks-1)), func() { t.flush(rows) })
+	if t.g.Path == kernel.ComputeInt8 {
+		return
 	}
+	t.If(t.Equal(t.And(s, t.U(superblockBlocks-1)), t.U(superblockBlocks-1)), func() {
+		if t.g.Path == kernel.ComputeInt8K {
+			t.flushIntegers(s)
+			return
+		}
+		t.flush(rows)
+	})
 }
 
 // rowsAt loads the operands of tile i of the rows.
@@ -280,6 +231,10 @@ func (t *tensor) rowsAt(stage devgen.Value, i int) (r rowsOf) {
 		row := t.Add(t.group, t.U(16*i+8*h))
 		at := t.MulAdd(stage, t.U(t.g.Rows*actWords), t.Mul(row, t.U(actWords)))
 		word := func(n int, more devgen.Value) devgen.Value { return t.Add(t.Add(at, more), t.U(n)) }
+		if t.g.Path == kernel.ComputeInt8K {
+			r.a[h], r.a[2+h] = t.LoadShared(t.aTile, word(0, t.lane4)), t.LoadShared(t.aTile, word(4, t.lane4))
+			continue
+		}
 		r.a[h] = t.LoadShared(t.aTile, word(kernel.ActQ/b32, t.lane4))
 		r.a[2+h] = t.LoadShared(t.aTile, word(kernel.ActQ/b32+4, t.lane4))
 		r.scale[h] = t.LoadSharedF(t.aTile, word(kernel.ActScale/b32, t.U(0)))
@@ -295,18 +250,28 @@ func (t *tensor) columns(s devgen.Value, weight, panelIndex, half int, rows []ro
 	which := t.Add(t.warpPanel, t.U(weight*t.tilePanels()+panelIndex))
 	p := t.panelAt(t.Rem(s, t.U(stages)), which, t.Add(t.group, t.U(8*half)))
 	words := [2]devgen.Value{t.numbers(&p, t.sub(), 0), t.numbers(&p, t.sub(), 1)}
-	scale, offset := t.converted(s, t.MulAdd(which, t.U(qtype.PanelWidth), t.Add(t.Shl(t.lane4, t.U(1)), t.U(8*half))))
+	first := t.MulAdd(which, t.U(qtype.PanelWidth), t.Add(t.Shl(t.lane4, t.U(1)), t.U(8*half)))
+	if t.g.Path == kernel.ComputeInt8K {
+		t.addIntegers(s, first, &words, rows, sums)
+		return
+	}
+	scale, offset := t.converted(s, first)
 	for i := range rows {
 		for n := range t.spans() {
-			a, w := rows[i].a[:], words[:]
-			if t.spans() == 2 {
-				a, w = a[2*n:2*n+2], w[n:n+1]
-			}
+			a, w := t.fragments(&rows[i], &words, n)
 			for e, dot := range t.dots(a, w) {
 				t.add(sums[4*i+e], dot, &rows[i], e/2, scale[n][e%2], offset[n][e%2])
 			}
 		}
 	}
+}
+
+// fragments returns the operands of the product of span n.
+func (t *tensor) fragments(r *rowsOf, words *[2]devgen.Value, n int) (a, w []devgen.Value) {
+	if t.spans() == 2 {
+		return r.a[2*n : 2*n+2], words[n : n+1]
+	}
+	return r.a[:], words[:]
 }
 
 // converted returns the scales and offsets, by span, of two columns of the tile in block s.

@@ -90,10 +90,7 @@ func (m *meter) multiply(p Product, s shape, rows, steps int) (float64, error) {
 		limit = min(limit, free/4)
 	}
 	copies := max(1, min(uint64(steps), limit/weights))
-	aStride := s.k
-	if p.Path != microkernel.ComputeF32 {
-		aStride = microkernel.ActQ8RowBytes(s.k) / 4
-	}
+	aStride := p.Path.ActRowBytes(s.k) / 4
 	return m.run(g.Kernel, g.Grid(rows, s.n), steps,
 		map[string]uint64{"a": 4 * uint64(rows*aStride), "w": weights * copies, "c": 4 * uint64(rows*s.n)},
 		map[string]any{"m": rows, "n": s.n, "k": s.k, "a_stride": aStride, "w_stride": layout.PanelStride() / 4,

@@ -29,7 +29,7 @@ const (
 // Usual lists the products of common models.
 func Usual() []Product {
 	return []Product{{qtype.Q8_0, microkernel.ComputeInt8}, {qtype.Q4_K, microkernel.ComputeInt8},
-		{qtype.BF16, microkernel.ComputeF32}}
+		{qtype.Q4_K, microkernel.ComputeInt8K}, {qtype.BF16, microkernel.ComputeF32}}
 }
 
 // Describe returns the entry of a device without rates. build identifies the kernels of this

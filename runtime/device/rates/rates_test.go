@@ -50,13 +50,14 @@ func TestAdd(t *testing.T) {
 		t.Error(err)
 	}
 	for name, want := range map[string]bool{Attention: true, Rows: true, "product q8_0 int8": true,
-		"product q4_k int8": false, "product bf16 f32": true} {
+		"product q4_k int8": false, "product q4_k int8-k": false, "product bf16 f32": true} {
 		if c := r.Class(name); (c != nil) != want {
 			t.Errorf("class %s: %+v", name, c)
 		}
 	}
 	before := submissions.Load()
-	r.Classes = append(r.Classes, devrates.Class{Name: "product q4_k int8"})
+	r.Classes = append(r.Classes, devrates.Class{Name: "product q4_k int8"},
+		devrates.Class{Name: "product q4_k int8-k"})
 	if measured, err := Add(t.Context(), d, &r, Usual()...); err != nil || measured || submissions.Load() != before {
 		t.Errorf("known rates were measured again: %v %v", measured, err)
 	}

@@ -24,6 +24,7 @@ var Reference = placement.Load{Requests: 1, Prompt: 512, Output: 64}
 
 // Prediction is the predicted choice of a placement.
 type Prediction struct {
+	Plan          *selection.Choice // for the device
 	cores, device placement.Side
 	ops           string // that run on the device
 	chunk         int
@@ -64,9 +65,9 @@ func (p *Prediction) Cheap() bool {
 	return sum <= checkLimit
 }
 
-// Predict chooses the phases of a device under a plan by the device's rates and the figures of
+// predict chooses the phases of a device under a plan by the device's rates and the figures of
 // the cores. The cores alone run onCores, whose paths may be faster.
-func Predict(rates *devrates.Device, host *profiles.Profile, ops *model.Model, chosen,
+func predict(rates *devrates.Device, host *profiles.Profile, ops *model.Model, chosen,
 	onCores *selection.Choice) (*Prediction, error) {
 	forecast, err := offload.NewForecast(rates, ops, chosen.Plan)
 	if err != nil {
@@ -92,7 +93,7 @@ func Predict(rates *devrates.Device, host *profiles.Profile, ops *model.Model, c
 	best := estimates[0]
 	load.Chunk = onCores.Plan.Chunk
 	alone := placement.Choose(load, placement.Rates{Cores: sides[1], Device: sides[1]})[0]
-	p := &Prediction{cores: sides[1], device: r.Device, chunk: min(chosen.Plan.Chunk, Reference.Prompt),
+	p := &Prediction{Plan: chosen, cores: sides[1], device: r.Device, chunk: min(chosen.Plan.Chunk, Reference.Prompt),
 		ops: onDevice, Phases: best.Device, Alone: alone.Latency, Best: best.Latency, estimates: estimates}
 	if p.Alone <= p.Best { // also if the plan for the device has slower paths on the cores
 		p.Phases = nil

@@ -107,7 +107,7 @@ func TestPredict(t *testing.T) {
 		{"figures of tuning", 1e14, 5e9, tuned, tuned, []phase.Phase{phase.Decode}},
 		{"slow paths on the cores", 2e11, 1e10, &selection.Choice{Plan: &slow}, untuned, nil},
 	} {
-		p, err := Predict(deviceOf(t, ops, c.chosen.Plan, c.flop, c.bytes), host, ops, c.chosen, c.onCores)
+		p, err := predict(deviceOf(t, ops, c.chosen.Plan, c.flop, c.bytes), host, ops, c.chosen, c.onCores)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestPredict(t *testing.T) {
 	}
 	d := deviceOf(t, ops, plan, 1e12, 1e10)
 	d.Classes = d.Classes[:2]
-	if _, err := Predict(d, host, ops, untuned, untuned); err == nil ||
+	if _, err := predict(d, host, ops, untuned, untuned); err == nil ||
 		!strings.Contains(err.Error(), `no measured rate of class "product q8_0 int8"`) {
 		t.Errorf("a device without rates of products: %v", err)
 	}
@@ -152,7 +152,7 @@ func TestPredictedExperts(t *testing.T) {
 	for i := range fast.Classes {
 		fast.Classes[i].LeastSeconds = 0
 	}
-	p, err := Predict(fast, host, ops, c, c)
+	p, err := predict(fast, host, ops, c, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestPredictedExperts(t *testing.T) {
 			t.Errorf("%s: the experts take %.2f of the time of the cores", ph, share)
 		}
 	}
-	if p, err := Predict(deviceOf(t, ops, plan, 1e9, 1e8), host, ops, c, c); err != nil || p.Phases != nil {
+	if p, err := predict(deviceOf(t, ops, plan, 1e9, 1e8), host, ops, c, c); err != nil || p.Phases != nil {
 		t.Errorf("a slow device: %v, %v", p, err)
 	}
 }

@@ -43,7 +43,7 @@ func (f *Flags) askedForDevice() *selection.Options {
 		o.Attend = "f32"
 	}
 	if o.Compute == "auto" {
-		o.Compute = "int8"
+		o.Device = true
 	}
 	return o
 }

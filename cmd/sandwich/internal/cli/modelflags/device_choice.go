@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/deviceforecast"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
@@ -140,11 +142,12 @@ type target struct {
 	session *session.Session
 	onCores *selection.Choice // plan of the cores alone
 
-	planned  bool              // choosePlan was called
-	planErr  error             // its result
-	chosen   *selection.Choice // plan for a device
+	planned  bool                // choosePlan was called
+	planErr  error               // its result
+	chosen   *selection.Choice   // plan for a device
+	plans    []*selection.Choice // chosen, and others that may replace it
 	ops      *model.Model
-	products []rates.Product // that the device computes
+	products []rates.Product // that the device computes under any of these plans
 }
 
 // choosePlan chooses the plan for a device. It fails if no device can run the model under a plan
@@ -164,8 +167,18 @@ func (t *target) choosePlan() error {
 		if t.chosen, err = t.flags.planForDevice(t.session, t.onCores); err != nil {
 			return err
 		}
-		t.products, err = offload.Products(t.ops, t.chosen.Plan)
-		return err
+		t.plans = append(t.plans, t.chosen)
+		if other := t.flags.integersForDevice(t.session, t.chosen); other != nil {
+			t.plans = append(t.plans, other)
+		}
+		for _, c := range t.plans {
+			list, err := offload.Products(t.ops, c.Plan)
+			if err != nil {
+				return err
+			}
+			t.products = append(t.products, list...)
+		}
+		return nil
 	}()
 	return t.planErr
 }
@@ -188,7 +201,7 @@ func (t *target) predict(ctx context.Context, measured *devrates.Device) (*devic
 	if err != nil {
 		return nil, err
 	}
-	return deviceforecast.Predict(measured, host, t.ops, t.chosen, t.onCores)
+	return deviceforecast.Fastest(measured, host, t.ops, t.plans, t.onCores)
 }
 
 // useFastest sets the plan of the session, and the device with which a request is predicted to be
@@ -257,8 +270,13 @@ func (t *target) reject(info device.Info) string {
 	return ""
 }
 
-// accelerate uses a device for the phases that were predicted.
+// accelerate uses a device for the phases that were predicted, under the plan of the prediction.
 func (t *target) accelerate(id string, dev device.Device, ops string, p *deviceforecast.Prediction) {
+	if p.Plan != t.chosen {
+		show.Notice(fmt.Sprintf("%s: weights use path %s, with which the device is predicted to be faster", id,
+			microkernel.ComputeInt8K))
+	}
+	t.chosen = p.Plan
 	t.flags.use(t.session, t.chosen)
 	t.flags.accelerate(t.session, id, dev, ops, p.Phases, true)
 	t.session.Accelerator.Check = p.Cheap()
@@ -278,9 +296,28 @@ func (t *target) orCores(id string) {
 	}
 }
 
+// integersForDevice returns a default plan for a device whose weights use exact integer sums where
+// that is possible, or nil if that is the plan that was chosen. There is none if the user chose a
+// plan, its paths or the phases of the device, if the plan was tuned, and for models with experts,
+// whose paths are those of the cores.
+func (f *Flags) integersForDevice(s *session.Session, chosen *selection.Choice) *selection.Choice {
+	phases, _ := f.phases()
+	free := f.Compute == "auto" && f.plan == "" && chosen.Bundle == nil && phases == nil
+	if !free || s.Shape.DeviceOps() != plans.AllOps {
+		return nil
+	}
+	asked := f.askedForDevice()
+	asked.Compute = microkernel.ComputeInt8K.String()
+	c, err := choosePlan(asked, s.Profile, s.Shape)
+	if err != nil || c.Plan.DeviceKernels() != nil || slices.Equal(c.Plan.Weights, chosen.Plan.Weights) {
+		return nil // such as a model without weights in blocks of 256
+	}
+	return c
+}
+
 // planForDevice returns a plan that a device can run: that of the cores if it can, else the default
 // plan on paths that both implement, unless the user names the plan. Experts keep the fastest paths
-// of the cores if the device has kernels for those of the other weights.
+// of the cores.
 func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*selection.Choice, error) {
 	err := onCores.Plan.DeviceKernels()
 	if err == nil {
@@ -289,15 +326,7 @@ func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*s
 	if f.plan != "" {
 		return nil, fmt.Errorf("the plan %s: %w", onCores.Plan.Name, err)
 	}
-	asked := f.askedForDevice()
-	if s.Shape.DeviceOps() == plans.DenseOps {
-		free := *asked
-		free.Compute = f.Compute
-		if c, err := choosePlan(&free, s.Profile, s.Shape); err == nil && c.Plan.DeviceKernels() == nil {
-			return c, nil
-		}
-	}
-	c, err := choosePlan(asked, s.Profile, s.Shape)
+	c, err := choosePlan(f.askedForDevice(), s.Profile, s.Shape)
 	if err != nil {
 		return nil, err
 	}
