@@ -84,7 +84,8 @@ func TestLostDevice(t *testing.T) {
 		row, lost := rows[i], i > 0
 		if len(row.Samples) != samples || row.OnDevice == lost || (row.DeviceLost == "") == lost ||
 			lost && !strings.Contains(row.DeviceLost, "simulated crash") {
-			t.Errorf("row %d: %d samples, on the device: %v, lost: %q", i, len(row.Samples), row.OnDevice, row.DeviceLost)
+			t.Errorf("row %d: %d samples, on the device: %v, lost: %q", i, len(row.Samples), row.OnDevice,
+				row.DeviceLost)
 		}
 	}
 }
