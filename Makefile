@@ -210,7 +210,7 @@ module: ## renames the module in this checkout: make module MODULE=host/owner/na
 
 DEVICE_CHECK := bin/device-check
 DEVICE_PACKAGES := libvulkan1 libegl1 libglvnd0 libopengl0 libgl1 libglx0 libgles2
-device-check: device-check-build ## test the devices of a machine with an NVIDIA driver (docs/devices.md); PART selects parts
+device-check: device-check-build ## test the devices of a machine with an NVIDIA driver (docs/contributing/test-devices.md); PART selects parts
 	$(DEVICE_CHECK)/device-check $(PART)
 
 device-check-build: build ## everything device-check runs, in one folder; also carries the Vulkan loader where apt-get exists

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,24 +28,17 @@ func TestServersShareDevice(t *testing.T) {
 			"SIMULATED_FOLDER="+folder, "SIMULATED_MEMORY="+strconv.FormatUint(memory, 10))
 		return launchServer(t, cmd)
 	}
-	// held returns the bytes that all servers hold.
-	held := func() (sum uint64) {
-		files, err := filepath.Glob(filepath.Join(folder, "*"))
-		if err != nil {
+	held := func(s *served) uint64 {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(folder, strconv.Itoa(s.cmd.Process.Pid)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0
+		}
+		n, parseErr := strconv.ParseUint(string(text), 10, 64)
+		if err := errors.Join(err, parseErr); err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := strconv.ParseUint(string(text), 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum += n
-		}
-		return sum
+		return n
 	}
 	answer := func(s *served) string {
 		t.Helper()
@@ -57,25 +52,33 @@ func TestServersShareDevice(t *testing.T) {
 	}
 	const refusal = "the device has too little memory"
 	first := serve(1 << 40)
-	need := held()
+	need := held(first)
 	if need == 0 {
 		t.Fatalf("the first server does not use the device: %s", &first.stderr)
 	}
-	second := serve(need + 4096)
-	if text := second.stderr.String(); strings.Count(text, refusal) != 1 ||
-		!strings.Contains(text, "4.0 KiB of ") || held() != need {
-		t.Errorf("the second server, %d bytes are held of %d: %s", held(), need, text)
-	}
+	second := serve(held(first) + 4096)
 	want := answer(first)
 	if got := answer(second); got != want {
 		t.Errorf("the second server answers %s, the first %s", got, want)
 	}
+	if n := held(second); n != 0 {
+		t.Errorf("the second server holds %d bytes", n)
+	}
+	second.stop() // its standard error is complete
+	if text := second.stderr.String(); strings.Count(text, refusal) != 1 || !strings.Contains(text, "4.0 KiB of ") ||
+		!strings.Contains(text, "; the cores run both phases") {
+		t.Errorf("the second server: %s", text)
+	}
 	first.stop()
 	third := serve(2 * need) // loading takes more than serving
-	if text := third.stderr.String(); strings.Contains(text, refusal) || held() != need {
-		t.Errorf("the third server: %s", text)
-	}
 	if got := answer(third); got != want {
 		t.Errorf("the third server answers %s, the first %s", got, want)
+	}
+	if n := held(third); n < need {
+		t.Errorf("the third server holds %d bytes, the first held %d", n, need)
+	}
+	third.stop()
+	if text := third.stderr.String(); strings.Contains(text, refusal) {
+		t.Errorf("the third server: %s", text)
 	}
 }

@@ -71,9 +71,14 @@ func sharedMemory() (c sim.Config) {
 	}
 	c.MemoryBytes, _ = strconv.ParseUint(os.Getenv("SIMULATED_MEMORY"), 10, 64)
 	own := filepath.Join(folder, strconv.Itoa(os.Getpid()))
-	c.Holds = func(bytes uint64) { _ = os.WriteFile(own, []byte(strconv.FormatUint(bytes, 10)), 0o644) }
+	next := filepath.Join(folder, "next-"+filepath.Base(own))
+	c.Holds = func(bytes uint64) { // readers see the number before or after
+		if os.WriteFile(next, []byte(strconv.FormatUint(bytes, 10)), 0o644) == nil {
+			_ = os.Rename(next, own)
+		}
+	}
 	c.OtherBytes = func() (sum uint64) {
-		files, _ := filepath.Glob(filepath.Join(folder, "*"))
+		files, _ := filepath.Glob(filepath.Join(folder, "[0-9]*"))
 		for _, file := range files {
 			if text, err := os.ReadFile(file); err == nil && file != own {
 				n, _ := strconv.ParseUint(string(text), 10, 64)
@@ -108,7 +113,7 @@ func saveRates(data string, devices ...string) error {
 	const rate = 1e6
 	pus := host.UsablePUs().Count()
 	for _, isa := range []string{"avx512", "avx2", "neon", "go"} {
-		for _, typ := range []string{"f32", "int8"} {
+		for _, typ := range []string{"f32", "int8", "bf16"} {
 			host.Ceilings = append(host.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: isa, Type: typ,
 				PUs: pus, Figure: profiles.Figure{Median: rate, N: 9}})
 		}

@@ -84,11 +84,11 @@ func (d *Device) test(ctx context.Context, measure Measure) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, open.Close()) }()
-	i := open.Info()
+	i, listed := open.Info(), d.NotAutomatic
 	*d = describe(d.ID, i)
 	d.Exact, d.Repaired = i.Exact.Names(), i.Repaired.Names()
 	d.Inexact = (device.AllExact &^ i.Exact).Names()
-	d.NotAutomatic = cmp.Or(d.NotAutomatic, device.InexactText(d.Inexact))
+	d.NotAutomatic = cmp.Or(listed, d.NotAutomatic, device.InexactText(d.Inexact))
 	d.Energy = live.Probe(d.ID, i)
 	r, err := measure(ctx, d.ID, open)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 // driver has one simulated device, or none.
 type driver struct {
 	config sim.Config
+	info   device.Info // beyond the name and so on
 	err    error
 	open   error
 }
@@ -27,7 +28,8 @@ func (d driver) List(context.Context) ([]device.Info, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	return []device.Info{{Name: "simulated device", API: "sim", Driver: "1", MemoryBytes: 1 << 30}}, nil
+	return []device.Info{{Name: "simulated device", API: "sim", Driver: "1", MemoryBytes: 1 << 30,
+		Software: d.info.Software, Address: d.info.Address}}, nil
 }
 
 func (d driver) Open(context.Context, int) (device.Device, error) {
@@ -44,6 +46,10 @@ func init() {
 	device.Register("b", driver{err: errors.New("load libb.so:\nnot found")})
 	device.Register("c", driver{open: errors.New("it lacks a feature")})
 	device.Register("d", driver{config: sim.Config{Fault: func(device.Ticket) sim.Fault { return sim.Crash }}})
+	instant := func(i device.Info) driver { return driver{config: timed, info: i} }
+	device.Register("f", instant(device.Info{Software: true, Address: "0000:01:00.0"}))
+	device.Register("g", instant(device.Info{Address: "0000:01:00.0"}))
+	device.Register("h", instant(device.Info{Address: "0000:01:00.0"}))
 	device.Register("e", driver{config: sim.Config{Refuse: func(*devgen.Kernel) error { return errors.New("no") }}})
 }
 
@@ -54,8 +60,13 @@ func TestDevices(t *testing.T) {
 		_, err := rates.Add(ctx, d, &r, rates.Usual()[0])
 		return r, err
 	})
-	if len(all) != 5 {
+	if len(all) != 8 {
 		t.Fatalf("%+v", all)
+	}
+	for i, want := range []string{5: "its driver computes on the cores", 7: "it is the same device as g:0"} {
+		if got := all[i].NotAutomatic; got != want {
+			t.Errorf("%s is not used by auto because %q, want %q", all[i].ID, got, want)
+		}
 	}
 	a := all[0]
 	if a.ID != "a:0" || a.Problem != "" || !a.Unified || a.MemoryBytes != 40<<20 || len(a.Exact) != 7 {
@@ -97,12 +108,14 @@ func TestDevices(t *testing.T) {
 func TestText(t *testing.T) {
 	var out bytes.Buffer
 	fma := []string{"fma"}
-	all := []Device{{ID: "x:0", Name: "X", Exact: fma, Repaired: fma, Inexact: []string{"product"}}}
+	all := []Device{{ID: "x:0", Name: "X", Exact: fma, Repaired: fma, Inexact: []string{"product"},
+		NotAutomatic: "it is\nslow"}}
 	if err := Write(&out, all); err != nil {
 		t.Fatal(err)
 	}
 	const want = `x:0        X (, driver )
   memory       unlimited
+  auto         not used by --device auto: it is slow
   exact        fma
                of these by sequences of other operations: fma
   inexact      product

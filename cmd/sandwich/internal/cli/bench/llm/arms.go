@@ -78,7 +78,7 @@ func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*llm.Arm
 				a.Name = strings.TrimSuffix(a.Name, onDevice(s))
 			}
 			a.Device.OrCores(func(err error) {
-				a.Name += ", which was lost"
+				a.Name += " (lost)"
 				show.Notice(fmt.Sprintf("%s: the device failed; the cores run the tests: %v", s.Accelerator.Name, err))
 			})
 		}
