@@ -331,7 +331,7 @@ func TestRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		"models: [{name: a, model: text.gguf}]":                   "model a: ",
 		"models: [{name: a, model: alien.gguf}]":                  "nolla",
-		"models: [{name: a, model: none.gguf}]":                   "model a: ",
+		"models: [{name: a, model: none.gguf}]":                   "model a: there is no file none.gguf, and no pulled",
 		"models: [{name: a, model: hf:a/b}]":                      "sandwich pull hf:a/b",
 		"models: [{name: a, model: tales.gguf, plan: none.plan}]": "none.plan",
 		"models: [{name: a, model: tales.gguf, keys: none}]":      "model a: ",
