@@ -163,6 +163,7 @@ func TestCodes(t *testing.T) {
 	}{
 		{fetch.ErrChecksum, exit.Input}, {fetch.ErrContent, exit.Input}, {source.ErrNotFound, exit.Input},
 		{source.Refuse("no"), exit.Input}, {&netguard.Error{}, exit.Input}, {&fetch.StatusError{Code: 404}, exit.Input},
+		{&fetch.StatusError{Code: 403}, exit.Input},
 		{&fetch.StatusError{Code: 500}, exit.Failed}, {&url.Error{Op: "Get", Err: errors.New("refused")}, exit.Failed},
 		{&os.PathError{Op: "open", Err: os.ErrPermission}, exit.Failed}, {context.Canceled, exit.Failed},
 	} {

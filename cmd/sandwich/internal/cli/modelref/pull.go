@@ -62,7 +62,7 @@ func coded(err error) error {
 	case errors.Is(err, fetch.ErrChecksum), errors.Is(err, fetch.ErrContent), errors.Is(err, source.ErrNotFound),
 		errors.Is(err, gguf.ErrDamaged), errors.Is(err, gguf.ErrUnsupported), errors.As(err, &guard), errors.As(err,
 			&refused),
-		errors.As(err, &status) && status.Code == 404:
+		errors.As(err, &status) && (status.Code == 404 || status.Denied()):
 		return exit.Usage(err)
 	}
 	return exit.With(exit.Failed, err)

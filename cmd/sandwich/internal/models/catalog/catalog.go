@@ -7,13 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"sandwich/cmd/sandwich/internal/cli/flags"
-	"sandwich/cmd/sandwich/internal/hint"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/cmd/sandwich/internal/yamldoc"
 	"sandwich/profiles/retention"
@@ -126,11 +122,6 @@ type entry struct {
 	Load     Policy   `yaml:"load"`
 }
 
-var (
-	topKeys   = []string{"memory", "aliases", "models"}
-	entryKeys = []string{"name", "model", "aliases", "plan", "device", "context", "parallel", "keys", "class", "load"}
-)
-
 func (c *Catalog) readFile() error {
 	data, err := retention.ReadRegular(c.Path, maxBytes)
 	if err != nil {
@@ -143,17 +134,8 @@ func (c *Catalog) readFile() error {
 	if top == nil {
 		return errors.New("the file is empty; write a list of models")
 	}
-	if err := checkKeys(top, topKeys); err != nil {
+	if err := checkForms(top, topForms); err != nil {
 		return err
-	}
-	for i := 0; i < len(top.Content); i += 2 {
-		if list := top.Content[i+1]; top.Content[i].Value == "models" {
-			for _, m := range list.Content {
-				if err := checkKeys(m, entryKeys); err != nil {
-					return err
-				}
-			}
-		}
 	}
 	var b body
 	if err := top.Decode(&b); err != nil {
@@ -170,29 +152,6 @@ func (c *Catalog) readFile() error {
 		}
 	}
 	return c.resolve(b.Aliases)
-}
-
-// checkKeys refuses keys of a mapping that are unknown or given twice.
-func checkKeys(m *yaml.Node, known []string) error {
-	if m.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: write settings as lines of the form name: value", m.Line)
-	}
-	var seen []string
-	for i := 0; i < len(m.Content); i += 2 {
-		key := m.Content[i]
-		switch {
-		case slices.Contains(seen, key.Value):
-			return fmt.Errorf("line %d: %s is given twice", key.Line, show.Clip(key.Value, 40))
-		case !slices.Contains(known, key.Value):
-			meant := "; the keys are " + strings.Join(known, ", ")
-			if near := hint.Nearest(show.Clip(key.Value, 60), known); near != "" {
-				meant = fmt.Sprintf("; did you mean %s?", near)
-			}
-			return fmt.Errorf("line %d: unknown key %s%s", key.Line, show.Clip(key.Value, 40), meant)
-		}
-		seen = append(seen, key.Value)
-	}
-	return nil
 }
 
 // add adds a model of a file.

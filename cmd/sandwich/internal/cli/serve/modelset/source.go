@@ -2,7 +2,9 @@ package modelset
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +98,11 @@ func (s *source) open(ctx context.Context, notice func(string), budget *modelcac
 	path, err := modelref.Local(ctx, s.entry.Model)
 	if err != nil {
 		return nil, s.wrap(err)
+	}
+	if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, s.wrap(exit.Usage(fmt.Errorf("there is no file %s, and no pulled model of this name; give a path "+
+			"that is relative to %s, a name of `sandwich model ls`, or \"\" for the embedded model", path,
+			filepath.Dir(s.set.o.Path))))
 	}
 	o := &opened{source: s}
 	f := s.set.o.Session.Of(path, s.entry.Plan, s.entry.Device)
