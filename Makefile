@@ -19,6 +19,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: test-ops
 .PHONY: test-page
 .PHONY: test-haproxy test-restart test-slurm test-exports
+.PHONY: test-kubernetes run-kubernetes
 .PHONY: release release-check test-deb test-guest test-module module
 .PHONY: models-check cache-figures speculation-figures
 
@@ -238,6 +239,33 @@ test-restart: ## a rolling restart of four replicas behind HAProxy while request
 test-slurm: build ## the exported jobs on a Slurm cluster of three nodes on this machine: tuning once for each kind, serving, canceling
 	$(call install,slurmctld,slurm-wlm munge)
 	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 10m ./slurm
+
+KUBERNETES := bin/kubernetes
+KUBETEST   := cmd/sandwich/kubetest
+KUBE_VERSION = $(shell sed -n 's/^\tk8s.io.kubernetes v//p' $(KUBETEST)/go.mod)
+KUBE_LDFLAGS = -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) \
+  -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBE_VERSION)))
+# The definitions of a kind of custom resources: module, version and file.
+definition = $(GO) -C / mod download $(1)@$(2) && \
+  install -m 644 "$$($(GO) -C / list -m -f '{{.Dir}}' $(1)@$(2))/$(3)" $(KUBERNETES)/crds
+test-kubernetes: build ## the exported manifests on a Kubernetes cluster of two nodes on this machine: strict validation, exclusive CPUs, a rollout under load, CPUs that change; needs root and builds Kubernetes, which takes minutes and 3 GB at first
+	$(call install,containerd,containerd)
+	$(call install,runc,runc)
+	$(call install,nft,nftables)
+	$(call install,/usr/lib/cni/ptp,containernetworking-plugins)
+	@! $(GO) -C $(KUBETEST) run ./check || $(MAKE) run-kubernetes
+
+run-kubernetes:
+	$(GO) run ./$(RELEASE) -arch $$($(GO) env GOARCH) -no-deb -version test -commit $(COMMIT) -epoch $(EPOCH) \
+	  -o $(KUBERNETES)/release
+	mkdir -p $(KUBERNETES)/crds
+	$(call definition,sigs.k8s.io/gateway-api-inference-extension,v1.5.0,config/crd/bases/inference.networking.k8s.io_inferencepools.yaml)
+	$(call definition,sigs.k8s.io/node-feature-discovery,v0.18.3,deployment/base/nfd-crds/nfd-api-crds.yaml)
+	$(GO) -C $(KUBETEST) build -ldflags '$(KUBE_LDFLAGS)' -o $(CURDIR)/$(KUBERNETES)/kube ./kube
+	$(GO) -C $(KUBETEST) build -ldflags '-s -w' -o $(CURDIR)/$(KUBERNETES)/pause ./pause
+	$(GO) -C $(KUBETEST) test -vet=off -count=1 -v -timeout 13m . -kube $(CURDIR)/$(KUBERNETES)/kube \
+	  -pause $(CURDIR)/$(KUBERNETES)/pause -crds $(CURDIR)/$(KUBERNETES)/crds -binary $(CURDIR)/$(BIN) \
+	  -image $(CURDIR)/$(KUBERNETES)/release/sandwich-test-image-$$($(GO) env GOARCH).tar
 
 test-exports: build ## the exported manifests and configurations, decoded strictly into the types of Kubernetes and llm-d
 	cd cmd/sandwich/exporttest && $(GO) test -count=1 -v .
