@@ -3,7 +3,9 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"sandwich/plans"
 	"sandwich/plans/evidence"
@@ -141,6 +143,9 @@ func (b *Bundle) render() (files, error) {
 // readFiles reads and checks the bundle at path and returns its files as well.
 func readFiles(path string) (files, *Bundle, error) {
 	open, err := openBundle(path)
+	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == path {
+		return nil, nil, &fs.PathError{Op: "read plan", Path: path, Err: p.Err}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read plan %s: %w", path, err)
 	}

@@ -1,8 +1,12 @@
 package bundle
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -35,6 +39,21 @@ func TestWriteFollowsLinks(t *testing.T) {
 			if entries, err := os.ReadDir(in); err != nil || len(entries) > 2 {
 				t.Errorf("%s: left in %s: %v, %v", suffix, in, entries, err)
 			}
+		}
+	}
+}
+
+// TestUnreadablePath checks that the message for a path that cannot be read names it once.
+func TestUnreadablePath(t *testing.T) {
+	dir := t.TempDir()
+	loop := filepath.Join(dir, "loop")
+	if err := os.Symlink("loop", loop); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{loop: syscall.ELOOP, filepath.Join(dir, "none"): fs.ErrNotExist} {
+		_, err := Read(path)
+		if !errors.Is(err, want) || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("Read(%s): %v", path, err)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 	}
 	if o.KV != "" {
 		if plan.KV, err = microkernel.ParseKVType(o.KV); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--kv: %w", err)
 		}
 	}
 	if plan.SeqMax == 0 {

@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"fmt"
 	"math"
 
 	"sandwich/microkernel"
@@ -39,5 +40,9 @@ func (o Options) cache() (microkernel.KVType, error) {
 	if o.KV == "" {
 		return microkernel.KVF16, nil
 	}
-	return microkernel.ParseKVType(o.KV)
+	kv, err := microkernel.ParseKVType(o.KV)
+	if err != nil {
+		err = fmt.Errorf("--kv: %w", err)
+	}
+	return kv, err
 }

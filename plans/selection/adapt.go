@@ -28,7 +28,7 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 	if o.KV != "" {
 		kv, err := microkernel.ParseKVType(o.KV)
 		if err != nil {
-			return err
+			return fmt.Errorf("--kv: %w", err)
 		}
 		if err := p.Attention.Reads(kv); err != nil {
 			return fmt.Errorf("the plan %s: %w", p.Name, err)

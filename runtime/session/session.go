@@ -127,7 +127,7 @@ func OpenModel(path string) (*gguf.File, string, error) {
 	}
 	f, err := gguf.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", fmt.Errorf("%w: name a GGUF file, or leave --model out for the embedded model", err)
+		return nil, "", fmt.Errorf("%w; name a GGUF file, or leave --model out for the embedded model", err)
 	}
 	if err != nil {
 		return nil, "", err

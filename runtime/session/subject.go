@@ -1,7 +1,9 @@
 package session
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,6 +73,8 @@ func shapesOnly(arg, typ string) (*model.Config, synth.FileType, error) {
 	}
 	if _, err := os.Stat(arg); err == nil || arg == "" {
 		return nil, none, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, none, fmt.Errorf("--model: %w", err)
 	}
 	config, err := synth.Preset(arg)
 	if err != nil {

@@ -48,7 +48,7 @@ type ConstrainedRow struct {
 // Constrained measures answers under a schema and plain ones interleaved, at temperature 1 from the
 // 40 most likely tokens. Each constrained answer has its own salt, so that its grammar is compiled
 // and its masks are computed anew. The caller sets the names of schema, model, plan and CPU.
-// `sandwich bench llm --clients 8 --schema F` prints the row.
+// `sandwich bench llm schema F --clients 8` prints the row.
 func Constrained(ctx context.Context, o ConstrainedOptions) (*ConstrainedRow, error) {
 	row := &ConstrainedRow{Test: fmt.Sprintf("tg%d", o.Tokens), Clients: o.Clients, Goal: constrainedGoal}
 	c := constrained{ConstrainedOptions: o, prompts: clientPrompts(o.Clients, o.Vocab)}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -40,6 +41,9 @@ func newBenchRanking() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		simulation.Objective, simulation.Ttft, simulation.Tpot = replay.Latency, replay.DefaultSLO.TTFT,
 			replay.DefaultSLO.TPOT
+		if simulation.Trace == "" {
+			return exit.Usage(errors.New("--trace is empty; leave it out for " + replay.Usual))
+		}
 		if err := simulation.CheckLoad(); err != nil {
 			return exit.Usage(err)
 		}

@@ -3,7 +3,7 @@ package exit
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 
 	"sandwich/plans"
 	"sandwich/runtime/mem"
@@ -28,12 +28,12 @@ func Model(err error) error {
 // Plan gives a refusal of a plan its exit code and its remedy.
 func Plan(err error) error {
 	code := plans.ExitCode(err)
-	if code == Failed && errors.Is(err, os.ErrNotExist) {
+	if code == Failed && errors.Is(err, fs.ErrNotExist) {
 		code = Input
 	}
 	switch {
-	case err == nil:
-		return nil
+	case code == OK || code == Failed:
+		return err // Code recognizes files that cannot be read
 	case code == Foreign:
 		err = fmt.Errorf("%w; create a plan for this host and model with `sandwich tune`", err)
 	case code == Input:

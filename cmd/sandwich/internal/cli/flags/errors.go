@@ -3,6 +3,8 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,15 +31,24 @@ func Error(c *cobra.Command, err error) error {
 	case errors.As(err, &bad):
 		f := bad.GetFlag()
 		all := f.Shorthand + bad.GetValue() // -tb 4 reads as -t b
-		if text := hint.Remedy(c.Flags(), all); f.Shorthand != "" && text != "" {
+		if text := hint.Remedy(c.Flags(), all); f.Shorthand != "" && text != "" && spelled("-"+all) {
 			err = fmt.Errorf("unknown flag -%s: %s%s", show.Clip(all, 40), text, help)
 			break
 		}
-		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, show.Clip(bad.GetValue(), 40), wanted(f, bad.Unwrap()), help)
+		value := show.Clip(bad.GetValue(), 40)
+		if value == "" {
+			value = `""`
+		}
+		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, value, wanted(f, bad.Unwrap()), help)
 	default:
 		err = fmt.Errorf("%w (%s)", err, help)
 	}
 	return exit.Usage(err)
+}
+
+// spelled reports whether an argument of the program starts with the text.
+func spelled(text string) bool {
+	return slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, text) })
 }
 
 // wanted names the values that a flag accepts, if the error is only that the value does not parse.

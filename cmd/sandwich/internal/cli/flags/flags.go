@@ -4,6 +4,8 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,11 +68,16 @@ func (d *durationValue) Set(text string) error {
 	return nil
 }
 
+var digits = regexp.MustCompile("[0-9]+")
+
 // refusal suggests units that match the size of the default.
 func (d *durationValue) refusal(text string) error {
 	units := [2]string{"s", "m"}
 	if *d != 0 && time.Duration(*d) < time.Second {
 		units = [2]string{"us", "ms"}
+	}
+	if _, err := time.ParseDuration(digits.ReplaceAllString(text, "1")); err == nil {
+		return fmt.Errorf("the time is too long; give at most %dh", math.MaxInt64/int64(time.Hour))
 	}
 	if _, err := strconv.ParseFloat(text, 64); err != nil {
 		return fmt.Errorf("give a time, such as 10%s or 10%s", units[0], units[1])
@@ -94,6 +101,14 @@ func ExactArgs(n int, what string) cobra.PositionalArgs {
 			return exit.Usage(fmt.Errorf("unexpected argument %q (see '%s --help')", args[n], c.CommandPath()))
 		}
 		return exit.Usage(fmt.Errorf("%s needs %s (see '%s --help')", c.CommandPath(), what, c.CommandPath()))
+	}
+}
+
+// AtMostArgs is cobra.MaximumNArgs with a message that names the first argument too many, and exit
+// code 2.
+func AtMostArgs(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		return ExactArgs(min(n, len(args)), "")(c, args)
 	}
 }
 

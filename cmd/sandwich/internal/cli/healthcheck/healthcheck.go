@@ -40,7 +40,7 @@ both commands. A URL without a path gets /health. Certificates of servers of thi
   sandwich health http://127.0.0.1:8081
   sandwich health unix:/run/sandwich/sandwich.sock
   SANDWICH_LISTEN=0.0.0.0:9000 sandwich health --timeout 2s`,
-		Args: atMostOneURL,
+		Args: flags.AtMostArgs(1),
 	}
 	c.Flags().StringArrayVar(&main, "listen", []string{"127.0.0.1:8080"}, "address and port of the server, or "+
 		"unix:PATH (may be repeated; the first with an address is asked)")
@@ -57,6 +57,9 @@ both commands. A URL without a path gets /health. Certificates of servers of thi
 		if err != nil {
 			return exit.Usage(err)
 		}
+		if limit <= 0 {
+			return exit.Usage(fmt.Errorf("--timeout %s is out of range; give a time above 0", limit))
+		}
 		ctx, cancel := context.WithTimeout(c.Context(), limit)
 		defer cancel()
 		status, err := s.status(ctx)
@@ -67,13 +70,6 @@ both commands. A URL without a path gets /health. Certificates of servers of thi
 		return err
 	}
 	return c
-}
-
-func atMostOneURL(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return flags.ExactArgs(1, "a URL")(c, args)
 }
 
 // explain returns the error of a request with the address and, after a timeout, the limit.

@@ -149,6 +149,7 @@ func TestHealthRefusals(t *testing.T) {
 		{[]string{"--listen", "fd:api"}, exit.Input, "is not an address"},
 		{[]string{"http://[::"}, exit.Input, "is not an address"},
 		{[]string{"a", "b"}, exit.Input, "unexpected argument"},
+		{[]string{gone.URL, "--timeout", "-1s"}, exit.Input, "--timeout -1s is out of range"},
 		{[]string{gone.URL}, exit.Failed, "connection refused"},
 		{[]string{"unix:/nonexistent/socket"}, exit.Failed, "no such file"},
 		{[]string{slow.URL, "--timeout", "50ms"}, exit.Failed, "no answer within 50ms"},

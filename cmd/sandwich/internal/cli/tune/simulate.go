@@ -83,8 +83,10 @@ func (s *Simulation) CheckLoad() error {
 	case !slices.Contains(replay.Objectives(), s.Objective):
 		return fmt.Errorf("--objective %q is unknown; choose one of %s", s.Objective,
 			strings.Join(replay.Objectives(), ", "))
-	case s.Ttft <= 0 || s.Tpot <= 0:
-		return errors.New("--slo-ttft or --slo-tpot is not above 0; give times such as 2s and 100ms")
+	case s.Ttft <= 0:
+		return errors.New("--slo-ttft is not above 0; give a time such as 2s")
+	case s.Tpot <= 0:
+		return errors.New("--slo-tpot is not above 0; give a time such as 100ms")
 	}
 	return nil
 }
@@ -98,7 +100,9 @@ func (s *Simulation) Load(seed uint64) (ranking.Load, error) {
 	l := ranking.Load{Requests: s.Requests, Rate: s.rate, Seed: seed,
 		Sequential: s.rate == 0 && s.Objective == replay.Latency}
 	if _, err := os.Stat(s.Trace); err != nil {
-		l.Workload, err = replay.Named(s.Trace)
+		if l.Workload, err = replay.Named(s.Trace); err != nil {
+			err = fmt.Errorf("--trace: %w", err)
+		}
 		return l, err
 	}
 	f, err := retention.OpenRegular(s.Trace)

@@ -42,7 +42,7 @@ tokens, and the rest is the answer. Without TEXT the tokens are random, and a sh
 from the prompt in runs of --run tokens.`,
 		Example: `  sandwich bench speculate --model llama.gguf
   sandwich bench speculate main.go --model llama.gguf --prompt 2000 --format json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: flags.AtMostArgs(1),
 	}
 	f.session.Add(c)
 	fs := c.Flags()

@@ -51,6 +51,9 @@ func (f *schemaFlags) runSchema(ctx context.Context) ([]measure.ConstrainedRow, 
 	if err != nil {
 		return nil, exit.Usage(fmt.Errorf("the JSON Schema: %w", err))
 	}
+	if _, err := measure.GrammarOfSchema(string(schema)).Compile(); err != nil {
+		return nil, exit.Usage(fmt.Errorf("the JSON Schema %s: %w", show.Clip(f.file, 60), err))
+	}
 	s, err := f.open()
 	if err != nil {
 		return nil, err

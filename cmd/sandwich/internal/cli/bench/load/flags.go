@@ -141,8 +141,11 @@ func (f *loadFlags) checkArrivals() error {
 	if f.during <= 0 || f.during > 24*time.Hour {
 		return fmt.Errorf("--duration %s is out of range; give a time above 0, at most 24h", f.during)
 	}
-	if f.hasSLO && (f.slo.TTFT <= 0 || f.slo.TPOT <= 0) {
-		return errors.New("--slo-ttft or --slo-tpot is not above 0; give times such as 2s and 200ms")
+	if f.hasSLO && f.slo.TTFT <= 0 {
+		return errors.New("--slo-ttft is not above 0; give a time such as 2s")
+	}
+	if f.hasSLO && f.slo.TPOT <= 0 {
+		return errors.New("--slo-tpot is not above 0; give a time such as 200ms")
 	}
 	for class, r := range f.rates {
 		if !(r >= 0 && r <= 1e5) {

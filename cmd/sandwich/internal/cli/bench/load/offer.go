@@ -38,7 +38,7 @@ func (f *loadFlags) arrivals(scale float64) (replay.Trace, error) {
 	for class, rate := range f.rates {
 		list, err := replay.SetsOf(f.sets[class], sched.Class(class))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--%s-set: %w", sched.Class(class), err)
 		}
 		of = append(of, replay.Arrivals{Class: sched.Class(class), Rate: rate * scale, Sets: list})
 	}

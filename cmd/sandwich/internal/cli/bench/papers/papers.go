@@ -112,7 +112,7 @@ func (f *paperFlags) check() error {
 func (f *paperFlags) measure(ctx context.Context) ([]load.PaperRow, error) {
 	text, err := os.ReadFile(f.params)
 	if err != nil {
-		return nil, exit.Usage(fmt.Errorf("--params: %w", err))
+		return nil, exit.Usage(fmt.Errorf("--params: %w; run it in the source tree, or name the file", err))
 	}
 	x := load.XPU{Figures: f.figures, Seeds: f.seeds, Seed: f.seed, Note: show.Notice}
 	if x.Params, err = load.ParseXPUParams(text); err != nil {
