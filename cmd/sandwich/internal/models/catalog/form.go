@@ -27,8 +27,8 @@ const (
 
 var (
 	topForms   = map[string]form{"memory": text, "aliases": mapping, "models": entries}
-	entryForms = map[string]form{"name": text, "model": text, "aliases": list, "plan": text, "context": number,
-		"parallel": number, "keys": text, "class": text, "load": text}
+	entryForms = map[string]form{"name": text, "model": text, "aliases": list, "plan": text, "device": text,
+		"context": number, "parallel": number, "keys": text, "class": text, "load": text}
 )
 
 // synonyms maps keys of other programs, and names of flags, to keys.

@@ -12,8 +12,8 @@ import (
 	"sandwich/cmd/sandwich/internal/models/modelserver"
 )
 
-// TestTokensExpire pulls from a registry whose tokens are valid for one request, and whose blobs are
-// at another host: each request gets a new token, and the other host gets none.
+// TestTokensExpire pulls from a registry whose tokens are valid for one request, and whose blobs
+// are at another host: each request gets a new token, and the other host gets none.
 func TestTokensExpire(t *testing.T) {
 	w := newWorld(t)
 	storage := modelserver.Start()
