@@ -100,8 +100,8 @@ func (s *source) open(ctx context.Context, notice func(string), budget *modelcac
 		return nil, s.wrap(err)
 	}
 	if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, s.wrap(exit.Usage(fmt.Errorf("the file %s does not exist, and no pulled model has this name; give a path "+
-			"that is relative to %s, a name of `sandwich model ls`, or \"\" for the embedded model", path,
+		return nil, s.wrap(exit.Usage(fmt.Errorf("the file %s does not exist, and no pulled model has this name; "+
+			"give a path that is relative to %s, a name of `sandwich model ls`, or \"\" for the embedded model", path,
 			filepath.Dir(s.set.o.Path))))
 	}
 	o := &opened{source: s}
