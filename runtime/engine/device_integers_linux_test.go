@@ -57,9 +57,7 @@ func integersOptions(t *testing.T, arch string) Options {
 // such as Mesa's Vulkan driver for CPUs, computes weights of path int8-k in any placement of the
 // phases.
 func TestDeviceIntegers(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the device runs in another process")
-	}
+	skipUnderRace(t)
 	var dev device.Device
 	for _, found := range device.List(t.Context()) {
 		if found.Err != nil {

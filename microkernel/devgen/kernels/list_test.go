@@ -5,6 +5,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/qtype"
 )
 
 // allKernels returns one kernel of every kind and variant.
@@ -22,7 +23,7 @@ func allKernels(t *testing.T) (list []*devgen.Kernel) {
 		add(Embed{Type: typ, Packed: true}.Kernel())
 		add(Embed{Type: typ}.Kernel())
 	}
-	for _, typ := range integerTypes() {
+	for _, typ := range []qtype.Type{qtype.Q2_K, qtype.Q4_K, qtype.Q6_K, qtype.IQ4_XS, qtype.IQ2_S} {
 		g := GEMM{Weight: typ, Path: microkernel.ComputeInt8K, Rows: 2}
 		add(g.Kernel())
 		add(RowGEMM(g).Kernel())

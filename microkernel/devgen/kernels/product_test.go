@@ -55,6 +55,8 @@ func TestStatic(t *testing.T) {
 		{RowGEMM{Weight: qtype.Q4_K, Path: int8, Rows: 2}, GEMM{Weight: qtype.Q4_K, Path: int8}, 3, 20, 256},
 		{TensorGEMM{Weight: qtype.Q4_K, Path: superblock, Epilogue: Gated, Rows: 32},
 			GEMM{Weight: qtype.Q4_K, Path: superblock, Epilogue: Gated}, 40, 90, 256},
+		{TensorGEMM{Weight: qtype.Q2_K, Path: microkernel.ComputeInt8K, Rows: 16},
+			GEMM{Weight: qtype.Q2_K, Path: microkernel.ComputeInt8K}, 9, 30, 256},
 	} {
 		p := newGEMMProblem(t, r, c.g, c.m, c.n, c.k)
 		run := p.call()
