@@ -55,8 +55,8 @@ func TestPredictor(t *testing.T) {
 	}
 }
 
-// TestPredictorAttention checks that the time of attention follows the positions before the rows, up
-// to a window, and is learned separately from that of products.
+// TestPredictorAttention checks that the time of attention follows the positions before the rows,
+// up to a window, and is learned separately from that of products.
 func TestPredictorAttention(t *testing.T) {
 	p := &predictor{work: []float64{100, 1, 1}, kind: []int{rowWork, attentionWork, attentionWork},
 		windows: []int{0, 0, 1000}, least: leastTimeout}
@@ -76,8 +76,8 @@ func TestPredictorAttention(t *testing.T) {
 	near("attention after 3250 positions", p.predict(1, 2, rowsAt(64, 3250)), 101*ms)
 	near("in a window of 1000", p.predict(2, 3, rowsAt(64, 3250)), 1000*ms*2/65)
 	near("with a product", p.predict(0, 2, rowsAt(64, 3250)), 111*ms)
-	near("of two sequences", p.predict(1, 2, &kvcache.Batch{Tokens: make([]int32, 128), Spans: []kvcache.Span{{Rows: 64},
-		{Rows: 64, Pos: 3250}}}), 102*ms)
+	two := &kvcache.Batch{Tokens: make([]int32, 128), Spans: []kvcache.Span{{Rows: 64}, {Rows: 64, Pos: 3250}}}
+	near("of two sequences", p.predict(1, 2, two), 102*ms)
 	for range 100 { // both parts become twice as slow
 		p.learn(222*ms, 0, 2, rowsAt(64, 3250))
 	}
