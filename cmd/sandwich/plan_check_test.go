@@ -20,13 +20,15 @@ import (
 	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
+	"sandwich/runtime/device/rates"
+	"sandwich/runtime/device/sim"
 	"sandwich/topotree"
 	"sandwich/topotree/isomorph"
 )
 
 // makeVariant writes another plan made from one: variant FROM TO [NAME=VALUE]... with name, cpu
 // (the model of its host), chunk, decode (PUs), place (a phase on a device), tuned, rate (recorded
-// tokens per second with 1 % of noise), and noise and rounds of those samples.
+// tokens per second with 1 % of noise), noise and rounds of those samples, and raced (a device).
 func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 	b, err := bundle.Read(ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -61,6 +63,12 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 				one.Ops = []string{"dense"}
 			}
 			b.Plan.Placement = append(b.Plan.Placement, one)
+		case "raced": // on a device, which was slower
+			one := sim.New(sim.Config{})
+			b.Host.Devices = append(b.Host.Devices, rates.Describe(value, "", one.Info()))
+			err = one.Close()
+			b.Evidence.Rejected = append(b.Evidence.Rejected, evidence.Rejected{
+				Candidate: "prefill, " + plans.DeviceArm(value), Reason: evidence.SlowerReason(3)})
 		case "tuned":
 			b.Plan.Tuned, err = strconv.ParseBool(value)
 		case "rate":

@@ -106,7 +106,7 @@ func TestDeviceLayers(t *testing.T) {
 // while the model is loaded is refused with the numbers, that the cores then run the model, and
 // that nothing remains allocated.
 func TestMemoryTakenWhileLoading(t *testing.T) {
-	list := deviceRequests(2)
+	list := deviceRequests(1)
 	want := allTokens(t, open(t, deviceOptions(t)), list)
 	const enough = 1 << 30
 	allocations := 0
@@ -134,7 +134,7 @@ func TestMemoryTakenWhileLoading(t *testing.T) {
 	if err := load(0); err != nil {
 		t.Fatal(err)
 	}
-	for at := 1; at < 6; at++ {
+	for _, at := range []int{1, 4} {
 		if err := load(at); !errors.Is(err, device.ErrMemory) || !strings.Contains(err.Error(), "are free on") {
 			t.Errorf("memory taken at allocation %d: %v", at, err)
 		}

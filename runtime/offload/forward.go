@@ -276,7 +276,7 @@ func (f *forward) segmentEnd(from int) int {
 	}
 	to := from + 1
 	for to < end {
-		if t := f.times.predict(from, to+1, f.batch.Rows()); t == 0 || t > bound {
+		if t := f.times.predict(from, to+1, f.batch); t == 0 || t > bound {
 			break
 		}
 		to++
@@ -314,7 +314,7 @@ func (f *forward) submit(from, to int) error {
 		return err
 	}
 	s := segment{from: from, to: to, number: number, commands: commands, began: time.Now()}
-	f.uploads.segment.Store(int64(f.times.limit(from, to, f.batch.Rows())))
+	f.uploads.segment.Store(int64(f.times.limit(from, to, f.batch)))
 	if s.ticket, err = f.dev.Submit(commands); err != nil {
 		return errors.Join(err, commands.Free())
 	}
@@ -334,7 +334,7 @@ func (f *forward) complete(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	f.times.learn(now.Sub(s.began), s.from, s.to, f.batch.Rows())
+	f.times.learn(now.Sub(s.began), s.from, s.to, f.batch)
 	if len(f.flying) > 0 {
 		f.flying[0].began = now
 	}
@@ -350,7 +350,7 @@ func (f *forward) complete(ctx context.Context) error {
 
 // wait waits for a segment as long as it may take.
 func (f *forward) wait(ctx context.Context, s *segment) error {
-	return await(ctx, f.dev, s.ticket, f.times.limit(s.from, s.to, f.batch.Rows()))
+	return await(ctx, f.dev, s.ticket, f.times.limit(s.from, s.to, f.batch))
 }
 
 // take copies the keys and values of a segment to the cores' cache.

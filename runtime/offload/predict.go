@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandwich/runtime/device"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 )
 
@@ -20,61 +21,135 @@ const (
 	patience     = 20
 )
 
-// predictor predicts the time of segments from those that ended. Ops count by their work per row;
-// the time per unit of work is kept for each power of two of rows, since few rows are bound by
-// memory and many by arithmetic.
+// Kinds of work whose time per unit differs.
+const (
+	rowWork       = iota // products, and ops of single rows
+	attentionWork        // attention, whose work grows with the positions before a row
+	workKinds
+)
+
+// predictor predicts the time of segments from those that ended. The time per unit of work is kept
+// by kind and for each power of two of rows, since few rows are bound by memory and many by
+// arithmetic.
 type predictor struct {
-	work    []float64     // by op, positive
+	work    []float64     // by op: of a row, or of a row and a position that it attends to
+	kind    []int         // of work, by op
+	windows []int         // of attention, by op; 0: none
 	least   time.Duration // of limit, once a time is known
-	perUnit [32]float64
+	perUnit [workKinds][32]float64
 }
 
 func newPredictor(m *model.Model) *predictor {
 	p := &predictor{}
 	for i := range m.Ops {
+		op, kind, window := &m.Ops[i], rowWork, 0
 		work := float64(m.Dims.Hidden)
-		for _, w := range m.Ops[i].W {
+		for _, w := range op.W {
 			work += float64(m.Weights[w].N) * float64(m.Weights[w].K)
 		}
-		p.work = append(p.work, work)
+		if op.Kind == model.OpAttention {
+			work, kind, window = float64(m.Dims.Heads)*float64(m.Dims.HeadDim), attentionWork, op.Attn.Window
+		}
+		p.work, p.kind, p.windows = append(p.work, work), append(p.kind, kind), append(p.windows, window)
 	}
 	return p
 }
 
-// units returns the work of the ops [from, to) for a number of rows.
-func (p *predictor) units(from, to, rows int) (sum float64) {
-	for _, w := range p.work[from:to] {
-		sum += w
+// units returns the work of the ops [from, to) for a batch by kind.
+func (p *predictor) units(from, to int, b *kvcache.Batch) (sum [workKinds]float64) {
+	for i, w := range p.work[from:to] {
+		kind := p.kind[from+i]
+		if kind == attentionWork {
+			w *= attended(b, p.windows[from+i])
+		} else {
+			w *= float64(b.Rows())
+		}
+		sum[kind] += w
 	}
-	return sum * float64(rows)
+	return sum
 }
 
-// predict returns the predicted time of the ops [from, to) of a forward, 0 if nothing is known.
-// Without forwards of that many rows it uses those of the nearest number.
-func (p *predictor) predict(from, to, rows int) time.Duration {
-	at := bits.Len(uint(rows))
-	for distance := range p.perUnit {
+// attended returns the positions that the rows of a batch attend to, summed over the rows.
+func attended(b *kvcache.Batch, window int) (sum float64) {
+	for i := range b.Spans {
+		s := &b.Spans[i]
+		mean := float64(s.Pos) + float64(s.Rows+1)/2
+		if window > 0 {
+			mean = min(mean, float64(window))
+		}
+		sum += mean * float64(s.Rows)
+	}
+	return sum
+}
+
+// rate returns the time per unit of a kind of work in a batch, 0 if none is known. Without batches
+// of that many rows it returns that of the nearest number.
+func (p *predictor) rate(kind int, b *kvcache.Batch) float64 {
+	list, at := &p.perUnit[kind], bits.Len(uint(b.Rows()))
+	for distance := range list {
 		for _, i := range []int{at - distance, at + distance} {
-			if i >= 0 && i < len(p.perUnit) && p.perUnit[i] > 0 {
-				return max(1, time.Duration(p.perUnit[i]*p.units(from, to, rows)))
+			if i >= 0 && i < len(list) && list[i] > 0 {
+				return list[i]
 			}
 		}
 	}
 	return 0
 }
 
-// learn takes the time of a segment into the prediction.
-func (p *predictor) learn(took time.Duration, from, to, rows int) {
-	per, mean := float64(took)/p.units(from, to, rows), &p.perUnit[bits.Len(uint(rows))]
-	if *mean == 0 {
-		*mean = per
+// predict returns the predicted time of the ops [from, to) of a forward, 0 if that of a part is not
+// known.
+func (p *predictor) predict(from, to int, b *kvcache.Batch) time.Duration {
+	sum := 0.0
+	for kind, units := range p.units(from, to, b) {
+		if units == 0 {
+			continue
+		}
+		rate := p.rate(kind, b)
+		if rate == 0 {
+			return 0
+		}
+		sum += rate * units
 	}
-	*mean += (per - *mean) / 8
+	return max(1, time.Duration(sum))
+}
+
+// learn takes the time of a segment into the prediction. Of a segment with both kinds of work, each
+// takes the part of the time that was predicted, or what the other leaves.
+func (p *predictor) learn(took time.Duration, from, to int, b *kvcache.Batch) {
+	units := p.units(from, to, b)
+	var parts [workKinds]float64 // predicted
+	known, unknown := 0.0, 0.0
+	for kind := range units {
+		if parts[kind] = p.rate(kind, b) * units[kind]; parts[kind] > 0 {
+			known += parts[kind]
+		} else {
+			unknown += units[kind]
+		}
+	}
+	for kind := range units {
+		if units[kind] == 0 {
+			continue
+		}
+		per := 0.0
+		switch {
+		case parts[kind] == 0:
+			per = max(1, float64(took)-known) / unknown
+		case unknown == 0:
+			per = float64(took) * parts[kind] / known / units[kind]
+		default:
+			per = min(float64(took)*parts[kind]/known, parts[kind]) / units[kind]
+		}
+		mean := &p.perUnit[kind][bits.Len(uint(b.Rows()))]
+		if *mean == 0 {
+			*mean = per
+		}
+		*mean += (per - *mean) / 8
+	}
 }
 
 // limit returns the time after which the ops [from, to) of a forward count as hung.
-func (p *predictor) limit(from, to, rows int) time.Duration {
-	predicted := p.predict(from, to, rows)
+func (p *predictor) limit(from, to int, b *kvcache.Batch) time.Duration {
+	predicted := p.predict(from, to, b)
 	if predicted == 0 {
 		return firstTimeout
 	}

@@ -3,16 +3,30 @@ package offload
 import (
 	"testing"
 	"time"
+
+	"sandwich/runtime/kvcache"
 )
+
+// rowsAt returns a batch of rows of one sequence after so many positions.
+func rowsAt(rows, pos int) *kvcache.Batch {
+	return &kvcache.Batch{Tokens: make([]int32, rows), Spans: []kvcache.Span{{Rows: rows, Pos: pos}}}
+}
+
+// assumeFast lets the runner predict that every op takes a nanosecond.
+func (g *rig) assumeFast() {
+	for op := range g.runner.times.work {
+		g.runner.times.learn(1, op, op+1, rowsAt(64, 0))
+	}
+}
 
 // TestPredictor checks that predictions follow the work of ops and the number of rows, and that
 // limits follow predictions.
 func TestPredictor(t *testing.T) {
-	p := &predictor{work: []float64{1, 10, 100}, least: leastTimeout}
-	if d := p.limit(0, 3, 8); d != firstTimeout {
+	p := &predictor{work: []float64{1, 10, 100}, kind: make([]int, 3), windows: make([]int, 3), least: leastTimeout}
+	if d := p.limit(0, 3, rowsAt(8, 0)); d != firstTimeout {
 		t.Errorf("the limit of a segment of unknown duration is %v", d)
 	}
-	p.learn(11*time.Millisecond, 0, 2, 64)
+	p.learn(11*time.Millisecond, 0, 2, rowsAt(64, 0))
 	for _, c := range []struct {
 		from, to, rows int
 		want           time.Duration
@@ -21,22 +35,57 @@ func TestPredictor(t *testing.T) {
 		{0, 1, 128, 2 * time.Millisecond}, {0, 1, 1, time.Second / 64000},
 		{0, 3, 1 << 20, 111 << 14 * time.Millisecond},
 	} {
-		if got := p.predict(c.from, c.to, c.rows); got < c.want-1 || got > c.want+1 {
+		if got := p.predict(c.from, c.to, rowsAt(c.rows, 500)); got < c.want-1 || got > c.want+1 {
 			t.Errorf("ops %d to %d of %d rows: %v, want %v", c.from, c.to, c.rows, got, c.want)
 		}
 	}
-	p.learn(time.Millisecond, 0, 1, 1) // decode batches are bound by memory
-	if got := p.predict(1, 2, 1); got != 10*time.Millisecond {
+	p.learn(time.Millisecond, 0, 1, rowsAt(1, 0)) // decode batches are bound by memory
+	if got := p.predict(1, 2, rowsAt(1, 0)); got != 10*time.Millisecond {
 		t.Errorf("a decode batch: %v", got)
 	}
-	if got := p.predict(0, 2, 64); got != 11*time.Millisecond {
+	if got := p.predict(0, 2, rowsAt(64, 0)); got != 11*time.Millisecond {
 		t.Errorf("a chunk after a decode batch: %v", got)
 	}
-	if got := p.limit(0, 1, 64); got != leastTimeout+patience*time.Millisecond || got >= 3*time.Second {
+	if got := p.limit(0, 1, rowsAt(64, 0)); got != leastTimeout+patience*time.Millisecond || got >= 3*time.Second {
 		t.Errorf("the limit of a short segment is %v", got)
 	}
-	p.learn(19*time.Millisecond, 0, 2, 64)
-	if got := p.predict(0, 2, 64); got != 12*time.Millisecond {
+	p.learn(19*time.Millisecond, 0, 2, rowsAt(64, 0))
+	if got := p.predict(0, 2, rowsAt(64, 0)); got != 12*time.Millisecond {
 		t.Errorf("after a slower segment: %v", got)
+	}
+}
+
+// TestPredictorAttention checks that the time of attention follows the positions before the rows,
+// up to a window, and is learned separately from that of products.
+func TestPredictorAttention(t *testing.T) {
+	p := &predictor{work: []float64{100, 1, 1}, kind: []int{rowWork, attentionWork, attentionWork},
+		windows: []int{0, 0, 1000}, least: leastTimeout}
+	const ms = time.Millisecond
+	near := func(what string, got, want time.Duration) {
+		t.Helper()
+		if got < want*99/100 || got > want*101/100 {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	p.learn(10*ms, 0, 1, rowsAt(64, 0))
+	if got := p.limit(0, 2, rowsAt(64, 0)); got != firstTimeout {
+		t.Errorf("the limit of a segment with attention of unknown duration is %v", got)
+	}
+	p.learn(ms, 1, 2, rowsAt(64, 0)) // 32.5 positions in the mean
+	near("attention", p.predict(1, 2, rowsAt(64, 0)), ms)
+	near("attention after 3250 positions", p.predict(1, 2, rowsAt(64, 3250)), 101*ms)
+	near("in a window of 1000", p.predict(2, 3, rowsAt(64, 3250)), 1000*ms*2/65)
+	near("with a product", p.predict(0, 2, rowsAt(64, 3250)), 111*ms)
+	two := &kvcache.Batch{Tokens: make([]int32, 128), Spans: []kvcache.Span{{Rows: 64}, {Rows: 64, Pos: 3250}}}
+	near("of two sequences", p.predict(1, 2, two), 102*ms)
+	for range 100 { // both parts become twice as slow
+		p.learn(222*ms, 0, 2, rowsAt(64, 3250))
+	}
+	near("a slower product", p.predict(0, 1, rowsAt(64, 0)), 20*ms)
+	near("slower attention", p.predict(1, 2, rowsAt(64, 0)), 2*ms)
+	q := &predictor{work: p.work, kind: p.kind, windows: p.windows}
+	q.learn(11*ms, 0, 2, rowsAt(64, 0)) // parts of unknown durations
+	if got := q.predict(0, 2, rowsAt(64, 0)); got < 10*ms || got > 12*ms {
+		t.Errorf("a segment with both parts: %v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/runtime/device"
 	"sandwich/runtime/phase"
 	"sandwich/tuner/arms"
@@ -117,8 +118,7 @@ func hopeful(ctx context.Context, r *arms.Race, a *arms.Arm, ph phase.Phase) (bo
 		took, cores = took+seconds, cores+x.Seconds
 	}
 	if took > hopefulDevice*cores {
-		r.Run.Reject(ph.String()+", "+a.Name, fmt.Sprintf("takes %.2f times as long as the default plan in one sample",
-			took/cores))
+		r.Run.Reject(ph.String()+", "+a.Name, evidence.SlowerReason(took/cores))
 		return false, nil
 	}
 	return true, nil

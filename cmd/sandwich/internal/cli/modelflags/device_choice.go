@@ -259,11 +259,11 @@ func (t *target) reject(info device.Info) string {
 		return err.Error()
 	}
 	b := t.onCores.Bundle
-	if t.flags.deviceGiven() || b == nil || !b.Plan.Tuned {
+	if t.flags.deviceGiven() || b == nil {
 		return ""
 	}
 	for _, d := range b.Host.Devices {
-		if d.Name == info.Name && d.Driver == info.Driver {
+		if d.Name == info.Name && d.Driver == info.Driver && b.Evidence.Raced(plans.DeviceArm(d.ID)) {
 			return "the plan " + b.Plan.Name + " was tuned with it, and the cores were faster"
 		}
 	}
