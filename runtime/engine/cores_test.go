@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -245,5 +246,36 @@ func TestSharedRanks(t *testing.T) {
 		if got := pools.List(); len(got) != 1 || got[0].Users != 2 {
 			t.Errorf("pools %v", got)
 		}
+	}
+}
+
+// failing is a client of an arbiter that panics on a worker during a forward.
+type failing struct{ *arbiter.Client }
+
+func (failing) Preempted() bool { panic("during a forward") }
+
+// TestSharedFailure checks that an engine whose forward panics gives the cores and the workers to
+// the others.
+func TestSharedFailure(t *testing.T) {
+	a, pools := arbiter.New(), new(poolset.Set)
+	start := func(c Cores) *Engine {
+		o := tinyOptions(t)
+		o.Cores, o.Turns, o.Pools = c, a.NewBackground(), pools
+		return open(t, o)
+	}
+	request := api.Request{Prompt: tinyPrompt(3, 20), MaxTokens: 5, IgnoreEOS: true}
+	sound := start(a.NewClient())
+	want, _ := generate(t, sound, request)
+	broken := start(failing{a.NewClient()})
+	var internal *InternalError
+	_, err := broken.Generate(t.Context(), request, func(api.Token) error { return nil })
+	if !errors.As(err, &internal) || internal.Value != "during a forward" {
+		t.Errorf("the engine that fails: %v", err)
+	}
+	for range 2 {
+		if got, _ := generate(t, sound, request); !slices.Equal(got, want) {
+			t.Errorf("tokens %v, before %v", got, want)
+		}
+		broken.Close()
 	}
 }
