@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/arbiter"
 	"sandwich/runtime/device/sim"
@@ -207,4 +209,73 @@ func TestSharedDevice(t *testing.T) {
 		all.Go(func() { sameTokens(t, allTokens(t, e, list), want) })
 	}
 	all.Wait()
+}
+
+// TestSharedRanks checks that engines with two ranks each share a pool, with barriers and flags of
+// their own, while engines are opened and closed.
+func TestSharedRanks(t *testing.T) {
+	f := pliable(t, "llama")
+	ranked := optionsFor(t, f)
+	plan, err := planFor(t, f, heuristic.Options{Service: crews(1, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranked.Plan, ranked.Unpinned = plan, true
+	request := api.Request{Prompt: tinyPrompt(3, 20), MaxTokens: 5, IgnoreEOS: true}
+	want, _ := generate(t, open(t, ranked), request)
+	a, pools, holders := arbiter.New(), new(poolset.Set), new(atomic.Int32)
+	start := func(o Options) *Engine {
+		o.Cores = &alwaysPreempted{Client: a.NewClient(), t: t, holders: holders}
+		o.Turns, o.Pools = loads{&alwaysPreempted{Client: a.NewClient(), t: t, holders: holders}}, pools
+		return open(t, o)
+	}
+	list := []*Engine{start(ranked), start(ranked)}
+	for range 3 {
+		var all sync.WaitGroup
+		for _, e := range list {
+			all.Go(func() {
+				if got, _ := generate(t, e, request); !slices.Equal(got, want) {
+					t.Errorf("tokens %v, alone %v", got, want)
+				}
+			})
+		}
+		list = append(list, start(ranked))
+		all.Wait()
+		list[0].Close()
+		list = list[1:]
+		if got := pools.List(); len(got) != 1 || got[0].Users != 2 {
+			t.Errorf("pools %v", got)
+		}
+	}
+}
+
+// failing is a client of an arbiter that panics on a worker during a forward.
+type failing struct{ *arbiter.Client }
+
+func (failing) Preempted() bool { panic("during a forward") }
+
+// TestSharedFailure checks that an engine whose forward panics gives the cores and the workers to
+// the others.
+func TestSharedFailure(t *testing.T) {
+	a, pools := arbiter.New(), new(poolset.Set)
+	start := func(c Cores) *Engine {
+		o := tinyOptions(t)
+		o.Cores, o.Turns, o.Pools = c, a.NewBackground(), pools
+		return open(t, o)
+	}
+	request := api.Request{Prompt: tinyPrompt(3, 20), MaxTokens: 5, IgnoreEOS: true}
+	sound := start(a.NewClient())
+	want, _ := generate(t, sound, request)
+	broken := start(failing{a.NewClient()})
+	var internal *InternalError
+	_, err := broken.Generate(t.Context(), request, func(api.Token) error { return nil })
+	if !errors.As(err, &internal) || internal.Value != "during a forward" {
+		t.Errorf("the engine that fails: %v", err)
+	}
+	for range 2 {
+		if got, _ := generate(t, sound, request); !slices.Equal(got, want) {
+			t.Errorf("tokens %v, before %v", got, want)
+		}
+		broken.Close()
+	}
 }

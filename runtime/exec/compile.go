@@ -8,12 +8,14 @@ import (
 	"unsafe"
 
 	"sandwich/runtime/allreduce"
+	"sandwich/runtime/background"
 	"sandwich/runtime/exec/attention"
 	"sandwich/runtime/exec/gemm"
 	"sandwich/runtime/exec/rowwise"
 	"sandwich/runtime/exec/state"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/pool/thread"
 )
 
 // newExecutor compiles the schedules of a phase for every weight of the model. It is an error if
@@ -46,6 +48,7 @@ func newExecutor(c executorConfig) (*Executor, error) {
 	if c.Pieces.Once(func() { err = e.allocateScratch(c.Shards, c.Workers.Pool.PUs()) }); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	e.touchScratch(c.Pieces)
 	if e.groups != nil {
 		e.compileGathers()
 	}
@@ -62,7 +65,7 @@ func (e *Executor) compileRanks(c executorConfig) error {
 		own.shard, own.counters = shard, tp.NewCounters(r)
 		weights = append(weights, c.Weights.Of(r))
 		var err error
-		if c.Pieces.Once(func() {
+		if aside(c.Pieces, func() {
 			own.attention, err = attention.New(isasOf(e.kinds), c.KV[r], shape, c.Workers.Pool.Size(), c.team())
 		}); err != nil {
 			return err
@@ -129,8 +132,7 @@ func (e *Executor) allocateScratch(p *tp.Shards, pus []int) error {
 				workers = append(workers, index)
 			}
 		}
-		memory, err := mem.Alloc(each*len(workers), mem.Options{Node: p.List[r].Node, Huge: true,
-			Touch: p.List[r].Node != mem.AnyNode})
+		memory, err := mem.Alloc(each*len(workers), mem.Options{Node: p.List[r].Node, Huge: true})
 		if err != nil {
 			return err
 		}
@@ -141,4 +143,31 @@ func (e *Executor) allocateScratch(p *tp.Shards, pus []int) error {
 		}
 	}
 	return nil
+}
+
+// touchScratch faults in the pages of scratch memory that is bound to a node. Other memory is
+// placed by the workers that use it first.
+func (e *Executor) touchScratch(pieces background.Run) {
+	for _, m := range e.memory {
+		if m.Node() == mem.AnyNode {
+			continue
+		}
+		const hugePage = 2 << 20
+		at := 0
+		pieces.Do(func() bool {
+			m.Touch(at, min(at+hugePage, m.Len()))
+			at += hugePage
+			return at < m.Len()
+		})
+	}
+}
+
+// aside does work that takes longer than a piece and cannot be divided. pieces is not nil if the
+// cores have other users: then it runs next to them, on a thread of low priority.
+func aside(pieces background.Run, work func()) {
+	if pieces == nil {
+		work()
+		return
+	}
+	thread.Low(work)
 }

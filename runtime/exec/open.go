@@ -129,12 +129,11 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 
 // read returns the model of the file and its division among the ranks.
 func (o *Options) read() (m *model.Model, shards *tp.Shards, err error) {
-	pieces := background.In(o.Turns)
-	pieces.Once(func() { m, err = modelfile.Load(o.File) })
-	if err != nil {
-		return nil, nil, err
-	}
-	pieces.Once(func() { shards, err = divideModel(m, o.Plan) })
+	aside(background.In(o.Turns), func() {
+		if m, err = modelfile.Load(o.File); err == nil {
+			shards, err = divideModel(m, o.Plan)
+		}
+	})
 	return m, shards, err
 }
 

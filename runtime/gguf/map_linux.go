@@ -17,7 +17,7 @@ func mapBytes(file *os.File, size int64) (data []byte, unmap func() error, err e
 
 // releaseBytes is the size of a piece of Release in bytes. The kernel drops its pages within about
 // a millisecond.
-const releaseBytes = 16 << 20
+const releaseBytes = 4 << 20
 
 // Release drops the tensor's pages from this process's memory, in pieces; reading Data again reads
 // the file again. The loader calls it for each tensor it has packed, so that the weights are
