@@ -47,7 +47,7 @@ export function took(live) {
   if (live.model && live.model !== chosen()) return false;
   const loaded = !live.state || live.state === "loaded";
   for (const name of ["speed", "queue", "cache"]) id(name).parentElement.hidden = !loaded || !described;
-  const rates = loaded && before?.state === live.state ? between(before, live) : null;
+  const rates = loaded && before !== null && before.state === live.state ? between(before, live) : null;
   const fresh = loaded && before !== null && before.state !== live.state;
   before = live;
   if (loaded) speed?.took(rates);
