@@ -35,7 +35,11 @@ func (r *run) testSharedCPUs(t *testing.T) {
 	r.awaitCPUs(t, server, all)
 	r.awaitLog(t, "all PUs of the plan are available again")
 	tr.stop()
-	t.Log(strings.TrimSpace(r.log("shared")))
+	for l := range strings.Lines(r.log("shared")) {
+		if strings.HasPrefix(l, "note:") {
+			t.Log(strings.TrimSpace(l))
+		}
+	}
 }
 
 // awaitPod returns a pod when it is ready.

@@ -78,7 +78,7 @@ current-context: test
 func (a *Authority) path(name string) string { return filepath.Join(a.dir, name) }
 
 func (a *Authority) write(name string, der []byte, key *ecdsa.PrivateKey) error {
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	secret, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *Authority) write(name string, der []byte, key *ecdsa.PrivateKey) error 
 	if err := os.WriteFile(a.path(name+".crt"), text, 0o600); err != nil {
 		return err
 	}
-	text = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	text = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})
 	return os.WriteFile(a.path(name+".key"), text, 0o600)
 }
 

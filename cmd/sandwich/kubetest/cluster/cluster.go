@@ -2,11 +2,6 @@
 package cluster
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -39,34 +34,34 @@ type Cluster struct {
 }
 
 // Start starts the control plane. The process must run in a sandbox. kube is the path of the binary
-// of package kube.
+// of package kube. It also returns the cluster at an error, for its logs.
 func Start(kube string) (*Cluster, error) {
 	c := &Cluster{dir: sandbox.Dir(), kube: kube}
 	for _, dir := range []string{"certs", "logs"} {
 		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
 	if err := c.issue(); err != nil {
-		return nil, err
+		return c, err
 	}
 	// Services have addresses that kube-proxy replaces when a connection is made.
 	for _, args := range [][]string{{"addr", "add", gateway + "/32", "dev", "lo"},
 		{"route", "add", services, "dev", "lo", "src", gateway}} {
 		if err := sandbox.IP(args...); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
 	if err := c.run("etcd", "--data-dir="+c.path("etcd"), "--unsafe-no-fsync", "--log-level=warn"); err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := c.startServer(); err != nil {
-		return nil, err
+		return c, err
 	}
 	err := c.runClient("kube-controller-manager", "--leader-elect=false",
 		"--service-account-private-key-file="+c.path("certs/accounts.key"), "--root-ca-file="+c.path("certs/ca.crt"))
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	return c, c.runClient("kube-scheduler", "--leader-elect=false")
 }
@@ -111,16 +106,7 @@ func (c *Cluster) issue() error {
 	if err := a.Issue("server", "server", nil, net.ParseIP(gateway), net.ParseIP("127.0.0.1")); err != nil {
 		return err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	return os.WriteFile(c.path("certs/accounts.key"), text, 0o600)
+	return a.Issue("accounts", "accounts", nil) // only its key is used
 }
 
 // startServer starts the API server and returns when it is ready.
@@ -132,7 +118,8 @@ func (c *Cluster) startServer() error {
 		"--enable-admission-plugins=NodeRestriction", "--service-cluster-ip-range="+services,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+certs+"accounts.key",
 		"--service-account-signing-key-file="+certs+"accounts.key", "--endpoint-reconciler-type=none",
-		"--kubelet-client-certificate="+certs+"admin.crt", "--kubelet-client-key="+certs+"admin.key")
+		"--kubelet-client-certificate="+certs+"admin.crt", "--kubelet-client-key="+certs+"admin.key",
+		"--kubelet-preferred-address-types=InternalIP")
 	if err != nil {
 		return err
 	}

@@ -50,10 +50,12 @@ func (n *Node) configure() error {
 	return nil
 }
 
+// Without the restriction containers do not start where the system withholds CAP_SYS_RESOURCE.
 const containerdConfig = `version = 2
 disabled_plugins = ["io.containerd.internal.v1.opt"]
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "docker.io/library/pause:test"
+  restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
   [plugins."io.containerd.grpc.v1.cri".cni]
