@@ -70,7 +70,8 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 		"the runs\nthe same work took between %.2f and %.2f of its usual time; without this correction %d are within "+
 		"the goals.", near, all, nearMean, nearP90, fastest, slowest, even)
 	if fewest < manyRequests {
-		fmt.Fprintf(out, " A run has only %d requests; below %d a single request changes a P90.", fewest, manyRequests)
+		fmt.Fprintf(out, " A run has only %s; below %d a single request changes a P90.",
+			show.Plural(fewest, "request"), manyRequests)
 	}
 	fmt.Fprintln(out)
 	if distinct, equal := orders(rows); distinct > 0 {

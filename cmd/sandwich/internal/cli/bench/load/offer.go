@@ -150,7 +150,8 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t rep
 		return nil, err
 	}
 	defer closed()
-	show.Notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
+	show.Notice(fmt.Sprintf("policy %s: %s in %s", sizes.Policy, show.Plural(len(t), "request"),
+		t[len(t)-1].At.Round(time.Second)))
 	run, err := load.Offer(ctx, t, f.seed, target)
 	if err != nil {
 		return nil, err
