@@ -20,6 +20,9 @@ func onePool(t *testing.T) (detail func(text string)) {
 // TestUnload checks that models that are unloaded in any order return all memory and worker
 // threads, and which pools of threads are reported meanwhile.
 func TestUnload(t *testing.T) {
+	if raceEnabled {
+		t.Skip("loads are slow in race builds; runtime/engine closes engines of one pool in them")
+	}
 	dir := models(t)
 	o := options(t, catalogOf(t, dir, `
 models:
