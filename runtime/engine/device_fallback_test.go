@@ -15,6 +15,7 @@ import (
 // TestAcceleratorOrCores checks that the cores continue a sequence with the same logits when the
 // device is lost, if that is permitted, and that it fails otherwise.
 func TestAcceleratorOrCores(t *testing.T) {
+	skipUnderRace(t) // race builds interpret device programs slowly
 	o := deviceOptions(t)
 	o.LogitRows, o.Blocks = 1, 4
 	r, err := forward.Open(t.Context(), o.Options)

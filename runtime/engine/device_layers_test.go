@@ -106,6 +106,7 @@ func TestDeviceLayers(t *testing.T) {
 // while the model is loaded is refused with the numbers, that the cores then run the model, and
 // that nothing remains allocated.
 func TestMemoryTakenWhileLoading(t *testing.T) {
+	skipUnderRace(t) // race builds interpret device programs slowly
 	list := deviceRequests(1)
 	want := allTokens(t, open(t, deviceOptions(t)), list)
 	const enough = 1 << 30
