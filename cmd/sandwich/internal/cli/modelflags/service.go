@@ -40,14 +40,14 @@ func (v *Service) CheckService() error {
 	switch {
 	case !slices.Contains(sched.Policies(), v.Policy):
 		return fmt.Errorf("--policy %s is unknown; choose one of %s", show.Clip(v.Policy, 20),
-			strings.Join(sched.Policies(),
-				", "))
+			strings.Join(sched.Policies(), ", "))
 	case !(v.Quantum > 0 && v.Quantum <= 100):
 		return fmt.Errorf("--quantum %g is not above 0 and at most 100; use a share such as %g", v.Quantum,
 			sched.DefaultQuantum)
-	case v.Bound <= 0 || v.Aging <= 0:
-		return fmt.Errorf("--op-bound or --aging is not above 0; give durations such as %s and %s", sched.DefaultBound,
-			sched.DefaultAging)
+	case v.Bound <= 0:
+		return fmt.Errorf("--op-bound %s is not above 0; give a duration such as %s", v.Bound, sched.DefaultBound)
+	case v.Aging <= 0:
+		return fmt.Errorf("--aging %s is not above 0; give a duration such as %s", v.Aging, sched.DefaultAging)
 	case v.TPOT < 0:
 		return fmt.Errorf("--tpot %s is negative; give a duration above 0, such as 50ms", v.TPOT)
 	case v.MixedCap < 1 || v.MixedCap > MaxParallel:
