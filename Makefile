@@ -253,7 +253,7 @@ test-kubernetes: build ## the exported manifests on a Kubernetes cluster of two 
 	$(call install,runc,runc)
 	$(call install,nft,nftables)
 	$(call install,/usr/lib/cni/ptp,containernetworking-plugins)
-	@! $(GO) -C $(KUBETEST) run ./check || $(MAKE) run-kubernetes
+	@why=$$($(GO) -C $(KUBETEST) run ./check) && if test -z "$$why"; then $(MAKE) run-kubernetes; else echo "$$why"; fi
 
 run-kubernetes:
 	$(GO) run ./$(RELEASE) -arch $$($(GO) env GOARCH) -no-deb -version test -commit $(COMMIT) -epoch $(EPOCH) \
