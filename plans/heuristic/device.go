@@ -11,8 +11,8 @@ var sharedPaths = []microkernel.Compute{microkernel.ComputeInt8Superblock, micro
 	microkernel.ComputeInt8K, microkernel.ComputeF32}
 
 // devicePath returns the path of a weight type if a device runs a phase: the path of the cores if
-// device kernels have it, else the first of sharedPaths that both have. Quantized weights do not
-// use float32 if there is an integer path. It returns the path of the cores if there is none.
+// device kernels have it, else the first of sharedPaths that both have, else the path of the
+// cores. Quantized weights use float32 only if both have no integer path in common.
 func (h host) devicePath(t microkernel.WeightType, cores microkernel.Compute) microkernel.Compute {
 	if weights.Supports(t, cores) == nil && (cores.Quantizes() || !t.Quantized()) {
 		return cores

@@ -48,8 +48,8 @@ func CoresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s
 }
 
 // tunedRate returns the median rate of the best arm of the cores in the race of a phase: in the
-// longest prompt, or in decode steps of one sequence. It returns 0 if there is none, or if the race
-// ran a part of the model.
+// longest prompt, or in decode steps of one sequence. It returns 0 if the evidence has no such arm,
+// or if the race ran a part of the model.
 func tunedRate(e *evidence.Evidence, p phase.Phase) (rate float64) {
 	places, _ := e.Places(p.String())
 	i := slices.IndexFunc(places, func(x evidence.Place) bool { return !plans.IsDeviceArm(x.Arm) })

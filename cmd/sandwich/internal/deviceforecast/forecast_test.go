@@ -60,11 +60,10 @@ func ceilingHost(t *testing.T) *profiles.Profile {
 	return host
 }
 
-// TestPredicted checks the phases that are chosen by the rates of a device and by the figures of
-// the cores: those of the evidence, else the ceilings.
-func TestPredict(t *testing.T) {
-	host := ceilingHost(t)
-	config, err := synth.Preset("tinyllama-1.1b")
+// presetPlan returns the ops of a preset with q8_0 weights, and a plan for the cores and a device.
+func presetPlan(t *testing.T, host *profiles.Profile, preset string) (*model.Model, *plans.Plan) {
+	t.Helper()
+	config, err := synth.Preset(preset)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +79,14 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ops, plan
+}
+
+// TestPredict checks the phases that are chosen by the rates of a device and by the figures of
+// the cores: those of the evidence, else the ceilings.
+func TestPredict(t *testing.T) {
+	host := ceilingHost(t)
+	ops, plan := presetPlan(t, host, "tinyllama-1.1b")
 	untuned := &selection.Choice{Plan: plan}
 	tuned := &selection.Choice{Plan: plan, Bundle: &bundle.Bundle{Plan: *plan}}
 	for p, rate := range map[string]float64{"prefill": 1e6, "decode": 1} {
@@ -127,22 +134,7 @@ func TestPredict(t *testing.T) {
 // infinitely fast device is as fast as the other ops are slow, and a slow one is not used.
 func TestPredictedExperts(t *testing.T) {
 	host := ceilingHost(t)
-	config, err := synth.Preset("qwen3-30b-a3b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shape, err := synth.Shape(config, synth.Uniform(gguf.Q8_0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ops, err := arch.Model(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := heuristic.Default(host, shape, heuristic.Options{Attend: "f32", Compute: "int8"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ops, plan := presetPlan(t, host, "qwen3-30b-a3b")
 	c := &selection.Choice{Plan: plan}
 	fast := deviceOf(t, ops, plan, 1e18, 1e16)
 	if fast.Class("product q8_0 int8") == nil || fast.Class("product f32 f32") == nil {

@@ -97,7 +97,7 @@ func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 	return near
 }
 
-// Foreign returns the name that has the meaning of a flag of another program, "" if there is none.
+// Foreign returns the name that has the meaning of a flag of another program, or "".
 func Foreign(flag string, names []string) string {
 	for _, own := range foreignFlags[strings.ToLower(flag)].flags {
 		if slices.Contains(names, own) {

@@ -296,10 +296,10 @@ func (t *target) orCores(id string) {
 	}
 }
 
-// integersForDevice returns a default plan for a device whose weights use exact integer sums where
-// that is possible, or nil if that is the plan that was chosen. There is none if the user chose a
-// plan, its paths or the phases of the device, if the plan was tuned, and for models with experts,
-// whose paths are those of the cores.
+// integersForDevice returns a default plan for a device whose weights use path int8-k where device
+// kernels support it. It returns nil if that plan equals the chosen one, if the user chose a plan,
+// its paths or the phases of the device, if the plan was tuned, and for models with experts, whose
+// paths are those of the cores.
 func (f *Flags) integersForDevice(s *session.Session, chosen *selection.Choice) *selection.Choice {
 	phases, _ := f.phases()
 	free := f.Compute == "auto" && f.plan == "" && chosen.Bundle == nil && phases == nil

@@ -69,7 +69,7 @@ func tree(ctx context.Context, client fetch.Doer, endpoint *url.URL, repo, commi
 	return nil, source.Refuse("the repository has more than %d pages of files", maxPages)
 }
 
-// nextPage returns the address of the next page in a header, "" if there is none.
+// nextPage returns the address of the next page in a header, or "" on the last page.
 func nextPage(h http.Header) string {
 	m := nextLink.FindStringSubmatch(strings.Join(h.Values("Link"), ", "))
 	if m == nil {
