@@ -26,12 +26,16 @@ func TestDeviceRounding(t *testing.T) {
 			}
 		}
 	}
-	var crash atomic.Bool
+	// From the first token on, the device holds its submissions until another request waits, and
+	// crashes then.
+	var holds atomic.Bool
+	waits := make(chan struct{})
 	dev := sim.New(sim.Config{Name: "inexact", After: round, Fault: func(device.Ticket) sim.Fault {
-		if crash.Load() {
-			return sim.Crash
+		if !holds.Load() {
+			return sim.None
 		}
-		return sim.None
+		<-waits
+		return sim.Crash
 	}})
 	defer dev.Close()
 	o := deviceOptions(t)
@@ -46,11 +50,13 @@ func TestDeviceRounding(t *testing.T) {
 	e := open(t, o)
 	list := deviceRequests(3)
 	list[1].MaxTokens, list[1].IgnoreEOS = 100, true // it still runs when its first token arrives
+	list[2].Class = list[1].Class                    // it does not preempt the other
+	list[2].Queued = func(api.Queue) { close(waits) }
 	first, second := make(chan error, 1), make(chan error, 1)
 	started := make(chan struct{})
 	go func() {
 		_, err := e.Generate(t.Context(), list[1], func(api.Token) error {
-			if !crash.Swap(true) {
+			if !holds.Swap(true) {
 				close(started)
 			}
 			return nil
