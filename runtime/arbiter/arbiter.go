@@ -6,7 +6,8 @@
 // reactive work run first. Among clients of the same class, the one that has used the cores for the
 // shortest time runs first, and a client yields to the others after slice. A client with proactive
 // work that waits while reactive clients use the cores runs for guaranteedSlice after they have
-// used them for guaranteedAfter.
+// used them for guaranteedAfter. A client that is about to run another forward keeps the cores
+// meanwhile from clients that it comes before; see Pause.
 package arbiter
 
 import (
@@ -33,6 +34,7 @@ type Arbiter struct {
 	holder  *Client // nil: the cores are free
 	class   api.Class
 	due     bool // the holder is a proactive client that was guaranteed the cores
+	paused  bool // the holder runs nothing; clients that come before it may take the cores
 	since   time.Duration
 	waiting []*turn
 	virtual time.Duration // used of the last client that got the cores
@@ -52,7 +54,8 @@ func New() *Arbiter {
 	return &Arbiter{now: func() time.Duration { return time.Since(began) }}
 }
 
-// Client uses the cores of an arbiter. Acquire and Release must not be called concurrently.
+// Client uses the cores of an arbiter. Its methods must not be called concurrently, but for
+// Preempted.
 type Client struct {
 	arbiter *Arbiter
 	used    time.Duration // time with the cores; at least that of the others when it became active
@@ -61,12 +64,8 @@ type Client struct {
 // NewClient returns a further client.
 func (a *Arbiter) NewClient() *Client { return &Client{arbiter: a} }
 
-// Acquire waits for the cores, for work of a class.
-func (c *Client) Acquire(class api.Class) {
-	if t := c.ask(class); t != nil {
-		<-t.granted
-	}
-}
+// Acquire waits for the cores, for work of a class. The client may have paused.
+func (c *Client) Acquire(class api.Class) { <-c.ask(class).granted }
 
 // Background is a client for background work next to forwards of other clients, all of which is
 // proactive.
@@ -84,43 +83,50 @@ func (b Background) Release() { b.client.Release() }
 // Preempted is Client.Preempted.
 func (b Background) Preempted() bool { return b.client.Preempted() }
 
-// ask takes the cores if they are free and returns nil, or puts the client in the queue.
+// ask puts the client in the queue, and grants the cores if nothing runs on them.
 func (c *Client) ask(class api.Class) *turn {
 	a := c.arbiter
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.used = max(c.used, a.virtual) // an idle client saves up no time
-	if a.holder == nil {
-		a.grant(c, class, false)
-		return nil
-	}
 	t := &turn{client: c, class: class, granted: make(chan struct{})}
+	if a.paused && (a.holder == c || t.before(a.ofHolder(), 0)) {
+		a.free()
+	}
 	a.waiting = append(a.waiting, t)
-	a.queued.Store(int32(len(a.waiting)))
+	a.grantNext()
 	return t
 }
 
-// Release gives the cores to the next client. The caller must hold them.
+// Release gives the cores to the next client. It does nothing if the client does not have them.
 func (c *Client) Release() {
 	a := c.arbiter
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	held := a.now() - a.since
-	c.used += held
-	if a.class == api.Reactive {
-		for _, t := range a.waiting {
-			t.passed += held
-		}
-	}
-	a.holder = nil
-	if i := a.next(0); i >= 0 {
-		t := a.waiting[i]
-		a.waiting = slices.Delete(a.waiting, i, i+1)
-		a.queued.Store(int32(len(a.waiting)))
-		a.grant(t.client, t.class, t.isDue(0))
-		close(t.granted)
+	if a.holder == c {
+		a.free()
+		a.grantNext()
 	}
 }
+
+// Pause is Release for a client that soon calls Acquire again, or else Release. Until then it keeps
+// its place among the clients that wait: only those that come before it get the cores. A part of
+// the work of others would delay its next forward.
+func (c *Client) Pause() {
+	a := c.arbiter
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settle()
+	i := a.next(0)
+	a.paused = i < 0 || !a.waiting[i].before(a.ofHolder(), 0)
+	if !a.paused {
+		a.free()
+		a.grantNext()
+	}
+}
+
+// ofHolder returns the turn of the holder, as if it waited.
+func (a *Arbiter) ofHolder() *turn { return &turn{client: a.holder, class: a.class} }
 
 // Preempted reports whether the holder is to release the cores because another client waits.
 // Workers of the holder may call it concurrently.
@@ -149,10 +155,35 @@ func (c *Client) Preempted() bool {
 	return held >= slice
 }
 
-// grant gives the cores to a client.
-func (a *Arbiter) grant(c *Client, class api.Class, due bool) {
-	a.holder, a.class, a.due, a.since = c, class, due, a.now()
-	a.virtual = max(a.virtual, c.used)
+// settle counts the time for which the holder had the cores.
+func (a *Arbiter) settle() {
+	now := a.now()
+	held := now - a.since
+	a.since = now
+	a.holder.used += held
+	if a.class == api.Reactive {
+		for _, t := range a.waiting {
+			t.passed += held
+		}
+	}
+}
+
+// free takes the cores from the holder.
+func (a *Arbiter) free() {
+	a.settle()
+	a.holder, a.paused = nil, false
+}
+
+// grantNext gives the cores to the client that runs next, if they are free and one waits.
+func (a *Arbiter) grantNext() {
+	if i := a.next(0); a.holder == nil && i >= 0 {
+		t := a.waiting[i]
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+		a.holder, a.class, a.due, a.since = t.client, t.class, t.isDue(0), a.now()
+		a.virtual = max(a.virtual, t.client.used)
+		close(t.granted)
+	}
+	a.queued.Store(int32(len(a.waiting)))
 }
 
 // next returns the index of the waiting client that runs next, -1 without one, after reactive

@@ -23,14 +23,14 @@ type busy struct {
 	*Client
 	class api.Class
 	step  time.Duration
+	gap   time.Duration // between two steps
 	total time.Duration // with the cores
 	most  time.Duration // longest wait
 	since time.Duration // when it began to wait
 }
 
-// simulate lets clients with work share the cores until a time. Ops take 100 us. A client releases
-// the cores after each step and where Preempted says so, and asks for them before another one gets
-// them.
+// simulate lets clients with work share the cores until a time. Ops take 100 us. A client pauses
+// after each step and where Preempted says so, and asks for the cores again after its gap.
 func simulate(clients []*busy, a *Arbiter, clock *time.Duration, until time.Duration) {
 	const op = 100 * time.Microsecond
 	for _, c := range clients {
@@ -54,8 +54,11 @@ func simulate(clients []*busy, a *Arbiter, clock *time.Duration, until time.Dura
 		}
 		now.total += *clock - began
 		now.since = *clock
+		now.Pause()
+		if a.holder == now.Client {
+			*clock += now.gap
+		}
 		now.ask(now.class)
-		now.Release()
 	}
 	a.waiting, a.holder = nil, nil
 	a.queued.Store(0)
@@ -76,6 +79,8 @@ func TestShares(t *testing.T) {
 			[]time.Duration{11 * ms, 11 * ms}},
 		"proactive waits": {[]*busy{{class: r, step: 5 * ms}, {class: p, step: 500 * ms}}, []float64{.85, .07},
 			[]time.Duration{3 * ms, 26 * ms}},
+		"proactive waits for gaps": {[]*busy{{class: r, step: 4 * ms, gap: ms}, {class: p, step: 500 * ms}},
+			[]float64{.7, .07}, []time.Duration{3 * ms, 26 * ms}},
 		"proactive equals": {[]*busy{{class: p, step: 500 * ms}, {class: p, step: ms}}, []float64{.45, .45},
 			[]time.Duration{11 * ms, 11 * ms}},
 		"three": {[]*busy{{class: r, step: 3 * ms}, {class: r, step: 70 * ms}, {class: p, step: 90 * ms}},
@@ -95,6 +100,48 @@ func TestShares(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPause checks who has the cores after a client pauses.
+func TestPause(t *testing.T) {
+	a, clock := simulated()
+	one, two, load := a.NewClient(), a.NewClient(), a.NewClient()
+	has := func(what string, want *Client) {
+		t.Helper()
+		if a.holder != want {
+			t.Fatalf("%s: the wrong client has the cores", what)
+		}
+	}
+	one.ask(api.Reactive)
+	load.ask(api.Proactive)
+	*clock += ms
+	one.Pause()
+	has("a load that is not due", one)
+	one.ask(api.Reactive)
+	has("the next forward", one)
+	*clock += ms
+	one.Pause()
+	two.ask(api.Reactive)
+	has("a client that has used the cores for a shorter time", two)
+	one.Release()
+	has("the client that paused had lost the cores", two)
+	*clock += ms / 2
+	two.Pause()
+	one.ask(api.Reactive)
+	has("a client that has used the cores for a longer time", two)
+	two.ask(api.Reactive)
+	*clock += guaranteedAfter
+	two.Pause()
+	has("a load that is due", load)
+	*clock += ms
+	load.Pause()
+	has("a load pauses", one)
+	one.Pause()
+	load.ask(api.Proactive)
+	two.ask(api.Proactive)
+	has("loads that come later", one)
+	one.Release()
+	has("the client that paused has nothing left to run", load)
 }
 
 // TestIdleSavesNoTime checks that a client that was idle for long does not exclude the others when
@@ -130,8 +177,13 @@ func TestExclusive(t *testing.T) {
 						break
 					}
 				}
-				c.Release()
+				if rng.IntN(2) == 0 {
+					c.Pause()
+				} else {
+					c.Release()
+				}
 			}
+			c.Release()
 		})
 	}
 	all.Wait()

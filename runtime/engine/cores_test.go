@@ -27,19 +27,34 @@ type alwaysPreempted struct {
 	t       *testing.T
 	holders *atomic.Int32 // clients with the cores
 	grants  atomic.Int64
+	runs    bool // since Acquire; neither Pause nor Release was called
 }
 
 func (c *alwaysPreempted) Acquire(class api.Class) {
 	c.Client.Acquire(class)
 	c.grants.Add(1)
+	c.runs = true
 	if c.holders.Add(1) != 1 {
 		c.t.Error("two engines have the cores")
 	}
 }
 
+func (c *alwaysPreempted) Pause() {
+	c.end()
+	c.Client.Pause()
+}
+
 func (c *alwaysPreempted) Release() {
-	c.holders.Add(-1)
+	c.end()
 	c.Client.Release()
+}
+
+// end counts the client out, unless it paused before.
+func (c *alwaysPreempted) end() {
+	if c.runs {
+		c.runs = false
+		c.holders.Add(-1)
+	}
 }
 
 func (c *alwaysPreempted) Preempted() bool { return true }

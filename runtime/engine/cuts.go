@@ -342,7 +342,7 @@ func (l *lanes) spend(d time.Duration) {
 func (l *lanes) runPart(b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
 	c := &l.onDevice
 	c.takeCores()
-	defer c.giveCores()
+	defer c.pause()
 	l.runner.UseTeams(l.watch.team())
 	l.runner.Use(sched.Sets + c.set)
 	l.runner.Cut(nil)

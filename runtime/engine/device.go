@@ -230,6 +230,7 @@ func (l *lanes) Run(*sched.Action) (ended sched.LaneID, done bool) {
 		case !busy:
 			return sched.NoLane, false
 		}
+		l.rest()
 		select {
 		case f := <-l.failed:
 			l.moveToCores(f)

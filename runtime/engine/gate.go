@@ -60,9 +60,11 @@ type forwardGate struct {
 }
 
 // Cores grants the cores to an engine, such as *arbiter.Client. The engine holds them during each
-// forward, which halts soon after Preempted returns true. Workers call Preempted concurrently.
+// forward, which halts soon after Preempted returns true. Between two forwards it calls Pause and
+// then Acquire, or Release when nothing is left to compute. Workers call Preempted concurrently.
 type Cores interface {
 	Acquire(class api.Class)
+	Pause()
 	Release()
 	Preempted() bool
 }
@@ -145,8 +147,21 @@ func (c *lane) takeCores() {
 // giveCores ends what takeCores began.
 func (c *lane) giveCores() {
 	c.leader.Give()
+	c.rest()
+}
+
+// pause ends what takeCores began. The engine calls takeCores again soon, or rest.
+func (c *lane) pause() {
+	c.leader.Give()
 	if c.turns != nil {
-		c.turns.Release()
+		c.turns.Pause()
+	}
+}
+
+// rest gives the cores to other engines, if this one has them.
+func (e *Engine) rest() {
+	if e.turns != nil {
+		e.turns.Release()
 	}
 }
 

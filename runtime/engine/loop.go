@@ -16,6 +16,7 @@ import (
 func (e *Engine) loop() {
 	defer close(e.ended)
 	defer e.endAll()
+	defer e.rest()
 	e.runner.Lead(func(l *pool.Leader) {
 		e.leader = l
 		e.driver.Drive()
@@ -31,6 +32,7 @@ func (w wall) Now() time.Duration { return time.Since(w.e.begin) }
 // Wait waits for a request if the scheduler is idle. It returns false when the engine closes.
 func (w wall) Wait(idle bool) bool {
 	if idle {
+		w.e.rest()
 		w.e.cores.ended = time.Time{} // the idle time is no overhead between forwards
 		w.e.idle.Store(true)
 		<-w.e.wake
@@ -154,7 +156,7 @@ func (c *lane) classOf(act *sched.Action) api.Class {
 // Run executes a forward from the op at which it halted, or from the first.
 func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	c.takeCores()
-	defer c.giveCores()
+	defer c.pause()
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
