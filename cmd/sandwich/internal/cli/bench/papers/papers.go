@@ -202,16 +202,26 @@ var paperReport = show.Report[load.PaperRow]{
 	Columns: []string{"figure", "model", "load", "what", "one device", "two lanes", "change", "paper", "requests"},
 	Numbers: []int{4, 5, 6, 8},
 	Cells: func(r *load.PaperRow) []string {
-		base := "-"
-		if r.Baseline > 0 {
-			base = fmt.Sprintf("%.3g", r.Baseline)
-		}
-		return []string{r.Figure, r.Model, r.Load, r.What, base, fmt.Sprintf("%.3g", r.Ours),
-			strings.TrimSuffix(fmt.Sprintf("%.1f", r.Change), ".0"), show.OrDash(r.Paper), strconv.Itoa(r.Requests)}
+		base, requests := ofPair(r, "%.3g")
+		return []string{r.Figure, r.Model, r.Load, r.What, show.OrDash(base), fmt.Sprintf("%.3g", r.Ours),
+			strings.TrimSuffix(fmt.Sprintf("%.1f", r.Change), ".0"), show.OrDash(r.Paper), show.OrDash(requests)}
 	},
 	Header: "figure,model,load,what,one device,two lanes,change,paper,requests,time factor",
 	Line: func(r *load.PaperRow) string {
-		return fmt.Sprintf("%s,%s,%s,%s,%.4g,%.4g,%.4g,%s,%d,%.3g", r.Figure, r.Model, show.CSVCell(r.Load),
-			show.CSVCell(r.What), r.Baseline, r.Ours, r.Change, show.CSVCell(r.Paper), r.Requests, r.Factor)
+		base, requests := ofPair(r, "%.4g")
+		return fmt.Sprintf("%s,%s,%s,%s,%s,%.4g,%.4g,%s,%s,%.3g", r.Figure, r.Model, show.CSVCell(r.Load),
+			show.CSVCell(r.What), base, r.Ours, r.Change, show.CSVCell(r.Paper), requests, r.Factor)
 	},
+}
+
+// ofPair returns the figure of the baseline and the number of requests of a row, empty where the
+// row compares runs with several loads.
+func ofPair(r *load.PaperRow, format string) (base, requests string) {
+	if r.Baseline > 0 {
+		base = fmt.Sprintf(format, r.Baseline)
+	}
+	if r.Requests > 0 {
+		requests = strconv.Itoa(r.Requests)
+	}
+	return base, requests
 }
