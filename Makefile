@@ -316,7 +316,7 @@ ablation: build ## reactive first token and proactive throughput without each pa
 	  memory as its kernels would$(comma) on a core of its own)
 
 FIGURES_DIR ?= bin
-SPECULATION_PARTS ?= bounds wrong lookup long
+SPECULATION_PARTS ?= bounds deep wrong lookup long
 speculation-figures: build ## generation without and with drafts on a quiet machine (SPECULATION_PARTS, PAIRS, LONG_PAIRS); writes speculation-figures-1.csv of RESULTS_MACHINE
 	sh docs/results/speculation-check.sh ./$(BIN) $(FIGURES_DIR) $(SPECULATION_PARTS) > bin/speculation-figures.csv
 	$(call record,speculation-figures,Speculative decoding,make speculation-figures SPECULATION_PARTS='$(SPECULATION_PARTS)',medians \
