@@ -13,12 +13,12 @@ const (
 	maxReduceUnits  = 4096
 	leastUnit       = 8 << 10   // bytes of the sum: below that a further worker moves more than it saves
 	mostUnit        = 128 << 10 // bytes of the sum
-	unitsPerWorker  = 4         // so that who is disturbed leaves units to others
+	unitsPerWorker  = 4         // so that other workers take the units of a descheduled one
 )
 
-// sumCut is how a sum is cut: chunks of whole rows, and where rows are few and long, pieces of a
-// row. A unit, one piece of one chunk, is what a worker takes at a time. Units are as equal as can
-// be, and their number is a multiple of the workers where there are enough of them.
+// sumCut divides a sum into chunks of whole rows and, if rows are few and long, each chunk into
+// pieces of a row. A worker takes one unit at a time, which is one piece of one chunk. Units have
+// about equal sizes, and their number is a multiple of the workers if there are enough of them.
 type sumCut struct {
 	rows, width, workers int
 
@@ -27,6 +27,7 @@ type sumCut struct {
 	units  int
 }
 
+// cutSum divides a sum of a matrix [rows, width] among workers.
 func cutSum(rows, width, workers int) sumCut {
 	c := sumCut{rows: rows, width: width, workers: workers}
 	if rows == 0 || width == 0 {
@@ -48,15 +49,16 @@ func cutSum(rows, width, workers int) sumCut {
 	return c
 }
 
-// rowsOf is the range of rows of a chunk.
+// rowsOf returns the range of rows of a chunk.
 func (c *sumCut) rowsOf(chunk int) (row0, row1 int) { return pool.Split(c.rows, c.chunks, chunk, 1) }
 
-// columns is the range of columns of a piece: whole cache lines.
+// columns returns the range of columns of a piece, in whole cache lines.
 func (c *sumCut) columns(piece int) (col0, col1 int) {
 	return pool.Split(c.width, c.pieces, piece, cacheLine/4)
 }
 
-// cut is how the worker's present sum is cut: remembered, since most sums are like the one before.
+// cut returns the division of the worker's current sum. It is kept, since most sums have the size
+// of the one before.
 func (r *reducer) cut(w *pool.Worker, o *Job) *sumCut {
 	if r.cutting.rows != o.Rows || r.cutting.width != o.Width || r.cutting.workers != w.N() {
 		r.cutting = cutSum(o.Rows, o.Width, w.N())
@@ -66,8 +68,8 @@ func (r *reducer) cut(w *pool.Worker, o *Job) *sumCut {
 
 const sumBits = 18 // sums in one run
 
-// number tells the worker's present sum from all others of the process's life: the same on every
-// worker.
+// number returns the number of the worker's current sum. It is the same on every worker and higher
+// than that of any earlier sum of the pool.
 func (r *reducer) number(w *pool.Worker) uint64 {
 	if r.run != w.Run() {
 		r.run, r.sums, r.last = w.Run(), 0, false
@@ -78,11 +80,11 @@ func (r *reducer) number(w *pool.Worker) uint64 {
 	return r.run<<sumBits | r.sums
 }
 
-// tally counts within one sum. It needs no reset: the word holds the number of the sum it was last
-// used in next to the count; the first worker with a newer number resets it.
+// tally counts within one sum. It needs no reset: its word has the number of the sum in which it
+// was last used and the count, and the first worker with a newer number starts at 0.
 type tally struct{ word atomic.Uint64 }
 
-// lineTally is a tally that many workers use at once.
+// lineTally is a tally in a cache line of its own, for use by many workers at once.
 type lineTally struct {
 	tally
 	_ [cacheLine - 8]byte
@@ -90,8 +92,8 @@ type lineTally struct {
 
 const tallyBits = 16
 
-// add returns the count before this call, -1 where the tally is already in use by a later sum: the
-// caller's is over.
+// add counts one more in the sum with a number. It returns the count before this call, or -1 if a
+// later sum uses the tally already, so that the caller's sum has ended.
 func (t *tally) add(number uint64) int {
 	number &= 1<<(64-tallyBits) - 1
 	for {

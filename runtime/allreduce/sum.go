@@ -54,7 +54,7 @@ type Sum struct {
 // reducer is the state of one worker. Only that worker uses it.
 type reducer struct {
 	run, sums uint64     // sums finished in this run
-	cutting   sumCut     // of the present sum
+	cutting   sumCut     // of the current sum
 	last      bool       // this worker published its part of the current sum, of one chunk, last
 	partials  []*float32 // scratch: where the partials of a row begin
 	_         [cacheLine]byte
@@ -95,8 +95,8 @@ func New(p *pool.Pool, vecs []*microkernel.Vec, ranks int) *Sum {
 // Close removes the sum from a pool that outlives it. No run may use it then or later.
 func (a *Sum) Close(p *pool.Pool) { p.DropFlags(a.ready, a.done) }
 
-// Publish tells that this worker has written all that it writes of a rank's partial. size is the
-// number of workers that do so for this rank.
+// Publish records that this worker has written its part of a rank's partial. size is the number of
+// workers that publish for this rank.
 func (a *Sum) Publish(w *pool.Worker, rank, size int, o *Job) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
@@ -105,7 +105,7 @@ func (a *Sum) Publish(w *pool.Worker, rank, size int, o *Job) {
 	}
 }
 
-// publish is Publish of one chunk.
+// publish implements Publish for one chunk.
 func (a *Sum) publish(r *reducer, rank, size int, number uint64, chunk int) {
 	i := rank*maxReduceChunks + chunk
 	if size > 1 && a.written[i].add(number) < size-1 {

@@ -13,7 +13,7 @@ type ToolCall struct {
 	ID        string // links the result to the call
 	Name      string // links the result to the call
 	Arguments string // a JSON object
-} // a JSON object
+}
 
 // ToolChoice states whether an answer calls tools. The zero value lets the model decide.
 type ToolChoice struct {

@@ -119,7 +119,7 @@ func (c *Cache) EndLoad(s *Sequence, tokens []int32) {
 		if st.recurrent() {
 			if m.from != m.state {
 				st.index(m.from, &s.keys[n/BlockTokens-1])
-				st.blocks[m.from].worth = true
+				st.blocks[m.from].checkpoint = true
 			}
 			continue
 		}

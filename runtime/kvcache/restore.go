@@ -132,7 +132,7 @@ func (c *Cache) resumeStore(s *Sequence, i, n int) {
 	}
 	for b := len(m.table) - 1; b >= BlocksFor(n); b-- {
 		if id := m.table[b]; id != none {
-			st.blocks[id].worth = true // the removed tokens may be appended again
+			st.blocks[id].checkpoint = true // the removed tokens may be appended again
 			st.drop(id)
 		}
 	}

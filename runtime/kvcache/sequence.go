@@ -23,7 +23,7 @@ type memory struct {
 	table []BlockID // by block number, none if freed; for a recurrent store see state.go
 	quota int       // blocks reserved in a bounded store
 	// For a recurrent store: the sequence's own block, the block that the next forward reads, the
-	// position of the state in that block, and the end of the prepared forward or notLaid.
+	// position of the state in that block, and the end of the prepared forward or notPrepared.
 	state, from BlockID
 	at, upTo    int
 	// The block for the state after a draft, or none; blocks for the states after its first tokens;
@@ -47,7 +47,7 @@ func (c *Cache) Open(salt Salt) *Sequence {
 	}
 	for i := range s.of {
 		m := &s.of[i]
-		m.state, m.from, m.at, m.upTo, m.ahead, m.aheadAt = none, none, 0, notLaid, none, notLaid
+		m.state, m.from, m.at, m.upTo, m.ahead, m.aheadAt = none, none, 0, notPrepared, none, notPrepared
 	}
 	s.salt = key(salt)
 	return s
@@ -152,27 +152,27 @@ func (c *Cache) Append(s *Sequence, tokens []int32) {
 		return
 	}
 	from := s.filled
-	c.layStates(s, from+len(tokens))
+	c.prepareStates(s, from+len(tokens))
 	for len(tokens) > 0 {
 		n := min(len(tokens), BlockTokens-s.filled%BlockTokens)
 		s.tokens = append(s.tokens, tokens[:n]...)
 		c.step(s, n)
 		tokens = tokens[n:]
 	}
-	c.landStates(s, from)
+	c.completeStates(s, from)
 }
 
 // Advance records n computed positions without known tokens, as in a simulation. Blocks that
 // contain or follow such positions are not shared.
 func (c *Cache) Advance(s *Sequence, n int) {
 	from := s.filled
-	c.layStates(s, from+n)
+	c.prepareStates(s, from+n)
 	for n > 0 {
 		now := min(n, BlockTokens-s.filled%BlockTokens)
 		c.step(s, now)
 		n -= now
 	}
-	c.landStates(s, from)
+	c.completeStates(s, from)
 }
 
 // Pass advances the sequence by n positions, in steps of at most `rows` positions, without
@@ -212,14 +212,14 @@ func (c *Cache) step(s *Sequence, n int) {
 // that only this block reads, so that a few positions can be rolled back across its end.
 func (c *Cache) trim(s *Sequence, i int) {
 	st, m := &c.stores[i], &s.of[i]
-	behind := s.filled/BlockTokens - 1
+	last := s.filled/BlockTokens - 1
 	if !st.bounded() || st.recurrent() {
 		return
 	}
-	for b, id := range m.table[:max(0, behind)] {
-		if id != none && !st.kind.Reads(behind, b) {
-			if s.worth(st.kind, b, behind) {
-				st.blocks[id].worth = true
+	for b, id := range m.table[:max(0, last)] {
+		if id != none && !st.kind.Reads(last, b) {
+			if s.readByCheckpoint(st.kind, b, last) {
+				st.blocks[id].checkpoint = true
 			}
 			st.drop(id)
 			m.table[b] = none
@@ -231,8 +231,8 @@ func (c *Cache) trim(s *Sequence, i int) {
 // retain at most 1/gridFactor of the blocks of a long context.
 const gridFactor = 4
 
-// worth reports whether block b is read by a block at a checkpoint, up to block `to`.
-func (s *Sequence) worth(k Kind, b, to int) bool {
+// readByCheckpoint reports whether block b is read by a block at a checkpoint, up to block `to`.
+func (s *Sequence) readByCheckpoint(k Kind, b, to int) bool {
 	grid := gridFactor * max(1, k.Most())
 	for at := b + 1; at <= to && k.Reads(at, b); at++ {
 		if at%grid == 0 || at < len(s.marks) && s.marks[at] {
@@ -266,7 +266,7 @@ func (c *Cache) Free(s *Sequence) {
 		}
 		for _, id := range slices.Backward(m.table) {
 			if id != none {
-				st.blocks[id].worth = true
+				st.blocks[id].checkpoint = true
 				st.drop(id)
 			}
 		}

@@ -111,7 +111,7 @@ func (c *Cache) KeepsDraft(s *Sequence, accepted int) bool {
 func (m *memory) draftState(n int) *BlockID {
 	k := n - m.draftAt - 1
 	switch {
-	case m.aheadAt == notLaid:
+	case m.aheadAt == notPrepared:
 	case n == m.aheadAt:
 		return &m.ahead
 	case k >= 0 && k < len(m.inDraft):
@@ -136,7 +136,7 @@ func (c *store) dropAhead(m *memory) {
 		c.drop(m.ahead)
 	}
 	c.dropInDraft(m, 0)
-	m.ahead, m.aheadAt = none, notLaid
+	m.ahead, m.aheadAt = none, notPrepared
 }
 
 // dropInDraft releases the blocks for states in a draft but the first n.
@@ -196,11 +196,11 @@ func (c *store) dropCopies(m *memory) {
 			c.drop(id)
 		}
 	}
-	m.table, m.upTo = m.table[:0], notLaid
+	m.table, m.upTo = m.table[:0], notPrepared
 }
 
-// notLaid is the value of upTo if no forward is prepared.
-const notLaid = -1
+// notPrepared is the value of upTo if no forward is prepared.
+const notPrepared = -1
 
 // copies returns the part of the table that lists the copies of the prepared forward.
 func (m *memory) copies() []BlockID {
@@ -210,9 +210,9 @@ func (m *memory) copies() []BlockID {
 	return m.table[tableCopies:m.ends]
 }
 
-// landStates records that the forward from position `from` has run: it indexes the copies of blocks
-// with known tokens and moves the position of the state to the end of the forward.
-func (c *Cache) landStates(s *Sequence, from int) {
+// completeStates records that the forward from position `from` has run: it indexes the copies of
+// blocks with known tokens and moves the position of the state to the end of the forward.
+func (c *Cache) completeStates(s *Sequence, from int) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
 		if !st.recurrent() {
@@ -221,7 +221,7 @@ func (c *Cache) landStates(s *Sequence, from int) {
 		for k, id := range m.copies() {
 			if b := from/BlockTokens + k; id != none && b < len(s.keys) && (b+1)*BlockTokens <= s.filled {
 				st.index(id, &s.keys[b])
-				st.blocks[id].worth = st.lasting(s, b+1)
+				st.blocks[id].checkpoint = st.lasting(s, b+1)
 			}
 		}
 		m.at = m.upTo
@@ -251,9 +251,9 @@ func (c *store) freeState(s *Sequence, m *memory) {
 	}
 	m.state, m.at = none, 0
 	if n := len(s.keys); n > 0 {
-		if id := c.find(&s.keys[n-1]); id != none && c.blocks[id].refs == 0 && !c.blocks[id].worth {
+		if id := c.find(&s.keys[n-1]); id != none && c.blocks[id].refs == 0 && !c.blocks[id].checkpoint {
 			c.unlink(id)
-			c.blocks[id].worth = true
+			c.blocks[id].checkpoint = true
 			c.pushBack(id)
 		}
 	}
@@ -299,16 +299,16 @@ func (m *memory) holds() (ids []BlockID) {
 	return ids
 }
 
-// layStates prepares a forward up to position n in recurrent stores for which Cover did not. If the
-// last forward has kept the state at n, after a draft or in it, that state takes the place of the
-// one before the draft.
-func (c *Cache) layStates(s *Sequence, n int) {
+// prepareStates prepares a forward up to position n in recurrent stores for which Cover did not. If
+// the last forward has kept the state at n, after a draft or in it, that state takes the place of
+// the one before the draft.
+func (c *Cache) prepareStates(s *Sequence, n int) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
 		kept := m.draftState(n)
 		switch {
 		case !st.recurrent():
-		case m.upTo == notLaid && kept != nil:
+		case m.upTo == notPrepared && kept != nil:
 			m.state, *kept = *kept, m.state
 			m.from, m.upTo = m.state, n
 			st.dropAhead(m)

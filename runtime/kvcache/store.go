@@ -18,7 +18,7 @@ const none BlockID = -1
 type block struct {
 	refs       int32
 	indexed    bool    // key is valid and the block is in the index
-	worth      bool    // the block is part of a checkpoint
+	checkpoint bool    // the block is part of a checkpoint
 	listed     bool    // the block is idle and in kept, not in loose
 	prev, next BlockID // in its list
 	chain      BlockID // next block of the same hash bucket
@@ -88,7 +88,7 @@ func (c *store) take() BlockID {
 	}
 	c.unlink(id)
 	c.forget(id)
-	c.blocks[id].refs, c.blocks[id].worth = 1, false
+	c.blocks[id].refs, c.blocks[id].checkpoint = 1, false
 	return id
 }
 
@@ -155,7 +155,7 @@ func (c *store) bucket(k *key) uint64 {
 // pushBack appends an idle block to kept if it is part of a checkpoint, else to loose.
 func (c *store) pushBack(id BlockID) {
 	b := &c.blocks[id]
-	b.listed = b.indexed && b.worth
+	b.listed = b.indexed && b.checkpoint
 	l := c.listOf(b)
 	b.prev, b.next = l.last, none
 	if l.last == none {

@@ -50,8 +50,7 @@ type Cache struct {
 	jobs   chan job
 	ctx    context.Context // ends with Close
 	stop   func()
-	idle   sync.WaitGroup // jobs that are queued or running
-	done   chan struct{}
+	done   chan struct{} // closed when the writer has ended
 	mu     sync.Mutex
 	reads  rate
 	writes rate
@@ -104,15 +103,19 @@ func (c *Cache) Close() {
 	<-c.done
 }
 
-// Flush waits until the prefixes that wait are written, or ctx ends.
+// Flush waits until the prefixes that were noted before are written. It returns ctx's error if ctx
+// ends before, or context.Canceled if the cache is closed.
 func (c *Cache) Flush(ctx context.Context) error {
-	written := make(chan struct{})
-	go func() {
-		c.idle.Wait()
-		close(written)
-	}()
+	end := job{written: make(chan struct{})}
 	select {
-	case <-written:
+	case c.jobs <- end:
+	case <-c.done:
+		return context.Canceled
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-end.written:
 		return nil
 	case <-c.done:
 		return context.Canceled

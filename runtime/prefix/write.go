@@ -17,8 +17,10 @@ const (
 	maxEnds = 4       // ends of messages at which states are written, the last ones of a prefix
 )
 
-// job is a prefix to write.
+// job is a prefix to write, or the end of those that Flush waits for.
 type job struct {
+	written chan struct{} // of Flush: closed when all jobs before this one are done; else nil
+
 	salt   kvcache.Salt
 	tokens []int32
 	keys   []kvcache.Key
@@ -52,11 +54,9 @@ func (c *Cache) Note(t Text) {
 		return
 	}
 	j := job{salt: t.Salt, tokens: t.Prompt[:n*kvcache.BlockTokens], keys: keys[:n], ends: t.Ends, marks: t.Marks}
-	c.idle.Add(1)
 	select {
 	case c.jobs <- j:
 	default:
-		c.idle.Done()
 		c.counts.dropped.Add(1)
 	}
 }
@@ -70,8 +70,14 @@ func (c *Cache) write() {
 		case <-c.ctx.Done():
 			return
 		case j := <-c.jobs:
-			buf = c.writeJob(&j, buf)
-			c.idle.Done()
+			switch {
+			case c.ctx.Err() != nil:
+				return
+			case j.written != nil:
+				close(j.written)
+			default:
+				buf = c.writeJob(&j, buf)
+			}
 		}
 	}
 }

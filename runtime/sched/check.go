@@ -20,7 +20,7 @@ func (s *Scheduler) Check() error {
 				s.cfg.residents()-1)
 		case i > 0 && !s.running[i-1].before(r):
 			return fmt.Errorf("sched: running request %d is out of order", r.id)
-		case s.flies(r) > 1 || r.inFlight != (s.flies(r) == 1):
+		case s.flightsOf(r) > 1 || r.inFlight != (s.flightsOf(r) == 1):
 			return fmt.Errorf("sched: request %d is inconsistent with the forwards in flight", r.id)
 		case r.loading != slices.Contains(s.loads, r) || r.loading && r.inFlight:
 			return fmt.Errorf("sched: request %d is inconsistent with the loads", r.id)
@@ -59,8 +59,8 @@ func (s *Scheduler) checkQueues() error {
 	return nil
 }
 
-// flies returns in how many forwards in flight a request is.
-func (s *Scheduler) flies(r *request) (n int) {
+// flightsOf returns the number of forwards in flight that contain a request.
+func (s *Scheduler) flightsOf(r *request) (n int) {
 	for i := range s.flights {
 		if f := &s.flights[i]; f.active && slices.Contains(f.reqs, r) {
 			n++

@@ -220,7 +220,7 @@ func (s *Scheduler) freeSet(c Class) uint8 {
 // startDecode runs the decode batch. Every row gets its block first; urgent sequences take blocks
 // from less urgent ones. quantum is what pays for the batch.
 func (s *Scheduler) startDecode(quantum time.Duration) {
-	apart := s.prefillWaits()
+	exclusive := s.prefillWaits()
 	most := s.choose()
 	for _, r := range s.batch {
 		for r.seq != nil && !s.cache.Reserve(r.seq, r.known) {
@@ -228,7 +228,7 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 		}
 	}
 	f := s.flight(phase.Decode)
-	*f = flight{active: true, lane: f.lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0, apart: apart}
+	*f = flight{active: true, lane: f.lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0, exclusive: exclusive}
 	rows := 0
 	for _, r := range s.batch {
 		if r.seq == nil {

@@ -2,8 +2,8 @@
 // with chunked prefill over a paged KV cache, with two request classes, preemption and aging
 // (Agent.xpu sections 4.4 and 4.5). A forward is one prefill chunk or one decode batch.
 //
-// A Scheduler is told the time and what has happened. It decides what runs, on which lane and set
-// of activations, which request is preempted and which forward halts:
+// A Scheduler takes the time and the events since the last step. It decides what runs, on which
+// lane and set of activations, which request is preempted and which forward halts:
 //
 //	acts := s.Step(now, events)   // at most one forward per lane
 //	s.Fill(lane, &batch)          // rows, block tables and positions of that forward
@@ -15,9 +15,9 @@
 // trace simulator virtual. The package starts no goroutine, reads no clock and does no I/O; Step
 // allocates only when a request arrives.
 //
-// Config.Lanes lists the streams of forwards: one of the cores, and in simulations of devices one
-// for each phase. Config.Policy names the policy, which is one file: it chooses the next forward,
-// the rows of a batch, the sequence to preempt, and when a prefill halts.
+// Config.Lanes lists the streams of forwards: one lane of the cores, or one for each phase if a
+// device runs a phase. Config.Policy names the policy, which is one file: it chooses the next
+// forward, the rows of a batch, the sequence to preempt, and when a prefill halts.
 //
 // Invariants, which tests check on random histories:
 //

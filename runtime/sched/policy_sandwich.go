@@ -267,7 +267,7 @@ func (p *sandwich) started(s *Scheduler, f *flight) {
 		}
 	}
 	switch {
-	case f.lane != s.laneOf[phase.Prefill] && !f.apart:
+	case f.lane != s.laneOf[phase.Prefill] && !f.exclusive:
 	case !f.prefill:
 		f.earning = p.reactiveStep(s, f.reqs)
 	case f.reqs[0].class == Reactive:
@@ -292,7 +292,7 @@ func (p *sandwich) reactiveStep(s *Scheduler, batch []*request) time.Duration {
 // landed accounts for the time of a forward.
 func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 	took := s.now - f.began
-	onPrefills := f.lane == s.laneOf[phase.Prefill] || f.apart
+	onPrefills := f.lane == s.laneOf[phase.Prefill] || f.exclusive
 	if onPrefills && len(f.reqs) > 0 && f.reqs[0].class == Reactive {
 		p.lastReactive = f.began
 	}

@@ -22,7 +22,7 @@ func (p *share) next(s *Scheduler, w work) (*request, time.Duration) {
 			p.used[c] = max(p.used[c], p.used[1-c])
 		}
 	}
-	c := p.poorer()
+	c := p.leastServed()
 	if !busy[c] {
 		c = 1 - c
 	}
@@ -33,8 +33,8 @@ func (p *share) next(s *Scheduler, w work) (*request, time.Duration) {
 	return r, 0
 }
 
-// poorer returns the class that has used less time.
-func (p *share) poorer() Class {
+// leastServed returns the class that has used less time.
+func (p *share) leastServed() Class {
 	if p.used[Proactive] < p.used[Reactive] {
 		return Proactive
 	}
@@ -42,7 +42,7 @@ func (p *share) poorer() Class {
 }
 
 func (p *share) batch(s *Scheduler, ready []*request) ([]*request, int) {
-	return inOrder(s, ofClass(ready, p.poorer()))
+	return inOrder(s, ofClass(ready, p.leastServed()))
 }
 
 func (p *share) landed(s *Scheduler, f *flight, _ bool) {

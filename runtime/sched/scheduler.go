@@ -13,9 +13,9 @@ type flight struct {
 	active        bool
 	prefill       bool
 	interruptible bool // it may halt for a request
-	halting       bool // it was told to halt
+	halting       bool // a Halt was returned for it
 	quantum       bool // credit of the policy pays for it
-	apart         bool // a decode batch that runs alone, while prefills that contend with it wait
+	exclusive     bool // a decode batch that runs alone, while prefills that contend with it wait
 	lane          LaneID
 	reqs          []*request
 	began         time.Duration

@@ -14,9 +14,8 @@ import (
 const largeText = 256 << 10
 
 // Prompt returns the tokens of a request, from its ids, its text or its messages. For messages it
-// also sets Request.Marks if FindMarks is set. It returns the
-// error of ctx if that ends, *api.InvalidError, whose message may quote the chat template, or
-// *api.TooLongError.
+// also sets Request.Marks if FindMarks is set. It returns the error of ctx if that ends,
+// *api.InvalidError, whose message may quote the chat template, or *api.TooLongError.
 func (e *Adapter) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 	if r.Prompt != nil {
 		for _, id := range r.Prompt {

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"sandwich/runtime/api"
-
 	"sandwich/runtime/tokenizer"
 )
 

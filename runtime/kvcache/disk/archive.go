@@ -23,6 +23,9 @@ type Manifest struct {
 	Portable bool            `json:"portable"`
 	Tokens   []int32         `json:"tokens"`
 	Objects  []ManifestBlock `json:"objects"`
+
+	salt kvcache.Salt  // of keys
+	keys []kvcache.Key // of the blocks of Tokens; nil before Import
 }
 
 // ManifestBlock is one block of a Manifest.
@@ -99,8 +102,17 @@ func ParseManifest(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
+// keysUnder returns the keys of the blocks of the text under a salt.
+func (m *Manifest) keysUnder(salt kvcache.Salt) []kvcache.Key {
+	if m.keys == nil || m.salt != salt {
+		m.salt, m.keys = salt, kvcache.Keys(salt, m.Tokens)
+	}
+	return m.keys
+}
+
 // Import stores block i of a manifest under a salt, marked as Unchecked, unless the block exists.
-// It refuses content with another hash than that of the manifest.
+// It refuses content with another hash than that of the manifest. It must not be called
+// concurrently for one manifest.
 func (s *Store) Import(ctx context.Context, m *Manifest, i int, data []byte, salt kvcache.Salt) (Name, error) {
 	b := &m.Objects[i]
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != b.SHA256 || int64(len(data)) != b.Bytes {
@@ -112,7 +124,7 @@ func (s *Store) Import(ctx context.Context, m *Manifest, i int, data []byte, sal
 	if _, err := hex.Decode(info.Identity[:], []byte(m.Identity)); err != nil {
 		return Name{}, refused("its identity is invalid")
 	}
-	keys := kvcache.Keys(salt, m.Tokens[:(b.Block+1)*kvcache.BlockTokens])
+	keys := m.keysUnder(salt)
 	info.Key = keys[b.Block]
 	if b.Block > 0 {
 		info.Parent = keys[b.Block-1]

@@ -78,6 +78,27 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
+// TestParentsInACircle checks that the list leaves out objects whose headers name each other as
+// parents, as a file that another host has written can.
+func TestParentsInACircle(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), Options{})
+	text(t, s, 1, 2)
+	write := func(n int, key, parent byte) {
+		info, data := block(7, n, 100)
+		info.Key, info.Parent = kvcache.Key{key}, kvcache.Key{parent}
+		mustWrite(t, s, info, data)
+	}
+	write(4, 1, 1) // its own parent
+	write(5, 2, 1)
+	write(4, 3, 4)
+	write(6, 4, 3)
+	write(7, 5, 4)
+	list, err := s.Prefixes()
+	if err != nil || len(list) != 1 || len(list[0].Tokens) != 2*kvcache.BlockTokens {
+		t.Errorf("%d prefixes, %v", len(list), err)
+	}
+}
+
 // exported returns the manifest of the only prefix of a store, and its contents.
 func exported(t *testing.T, s *Store) (manifest []byte, contents [][]byte) {
 	t.Helper()
@@ -149,7 +170,7 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, salt := mustOpen(t, t.TempDir(), Options{}), kvcache.Salt{7}
+	to, salt, other := mustOpen(t, t.TempDir(), Options{}), kvcache.Salt{7}, kvcache.Salt{8}
 	for i := range m.Objects {
 		bad := bytes.Clone(contents[i])
 		bad[len(bad)/2] ^= 1
@@ -158,12 +179,14 @@ func TestImport(t *testing.T) {
 				t.Errorf("other content was imported: %v", err)
 			}
 		}
-		if _, err := to.Import(t.Context(), m, i, contents[i], salt); err != nil {
-			t.Fatal(err)
+		for _, salt := range []kvcache.Salt{other, salt} {
+			if _, err := to.Import(t.Context(), m, i, contents[i], salt); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	keys := kvcache.Keys(salt, tokens)
-	for b, k := range keys {
+	for i, k := range append(kvcache.Keys(salt, tokens), kvcache.Keys(other, tokens)...) {
+		b := i % (len(tokens) / kvcache.BlockTokens)
 		info, data, err := to.Content(t.Context(), NameOf([32]byte{}, "full", k))
 		if err != nil || !bytes.Equal(data, contents[b]) || !info.Imported || !info.Public || !info.consistent() {
 			t.Errorf("block %d: %+v, %v", b, info, err)

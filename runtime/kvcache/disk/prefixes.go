@@ -71,20 +71,18 @@ func (s *Store) Prefixes() ([]Prefix, error) {
 }
 
 // prefixOf collects the blocks of the text that ends with the block of a key. It returns false if
-// the beginning is missing.
+// the beginning is missing, or if the headers do not number the blocks one after the other: they
+// were not verified, and may name each other as parents.
 func prefixOf(blocks map[chainKey][]Stored, last chainKey) (p Prefix, ok bool) {
-	for k := last; ; {
+	end := &blocks[last][0]
+	for k, n := last, end.Block; n >= 0; n-- {
 		here := blocks[k]
-		if len(here) == 0 {
+		if len(here) == 0 || here[0].Block != n {
 			return p, false
 		}
 		p.Objects = append(p.Objects, here...)
-		if here[0].Block == 0 {
-			break
-		}
 		k.key = here[0].Parent
 	}
-	end := &blocks[last][0]
 	p.Name, p.Model, p.Identity, p.Pinned = end.Object.Name, end.Model, end.Identity, true
 	p.Public, p.Portable = end.Public, end.Portable
 	slices.SortFunc(p.Objects, func(a, b Stored) int {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,23 +21,18 @@ const slackShare = 64
 
 // space tracks the bytes of a folder between two scans of it.
 type space struct {
-	mu      sync.Mutex
-	known   bool
-	total   int64
-	written int64 // by this process since the last look
-}
+	total atomic.Int64 // bytes of all objects; read without mu, which may be held for long
 
-func (s *space) bytes() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.total
+	mu      sync.Mutex // held during scans and evictions; guards the fields below
+	known   bool
+	written int64 // by this process since the last scan
 }
 
 // add counts an object that was written.
 func (s *space) add(size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.total += size
+	s.total.Add(size)
 	s.written += size
 }
 
@@ -64,7 +60,7 @@ func (s *Store) makeRoom(size int64) error {
 	sp := &s.space
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	if sp.known && sp.total+size <= limit && sp.written+size <= limit/slackShare {
+	if sp.known && sp.total.Load()+size <= limit && sp.written+size <= limit/slackShare {
 		return nil
 	}
 	unlock, err := s.lockFolder()
@@ -76,16 +72,14 @@ func (s *Store) makeRoom(size int64) error {
 	if err != nil {
 		return err
 	}
-	sp.known, sp.total, sp.written = true, 0, 0
-	for i := range list {
-		sp.total += list[i].Bytes
-	}
-	if sp.total+size <= limit {
+	sp.known, sp.written = true, 0
+	sp.total.Store(totalBytes(list))
+	if sp.total.Load()+size <= limit {
 		return nil
 	}
 	s.sortByAge(list)
 	for _, o := range list {
-		if sp.total+size <= limit-limit/slackShare {
+		if sp.total.Load()+size <= limit-limit/slackShare {
 			break
 		}
 		if o.Pinned {
@@ -93,14 +87,22 @@ func (s *Store) makeRoom(size int64) error {
 		}
 		if err := os.Remove(s.path(o.Name)); err == nil {
 			s.Checked(o.Name)
-			sp.total -= o.Bytes
+			sp.total.Add(-o.Bytes)
 			s.counts.evicted.Add(1)
 		}
 	}
-	if sp.total+size > limit {
-		return fmt.Errorf("%w: pinned blocks take %d of %d bytes", ErrNoRoom, sp.total, limit)
+	if total := sp.total.Load(); total+size > limit {
+		return fmt.Errorf("%w: pinned blocks take %d of %d bytes", ErrNoRoom, total, limit)
 	}
 	return nil
+}
+
+// totalBytes returns the sum of the sizes of objects.
+func totalBytes(list []Object) (sum int64) {
+	for i := range list {
+		sum += list[i].Bytes
+	}
+	return sum
 }
 
 // sortByAge sorts the objects that were used longest ago first. A time in the future is from a

@@ -92,6 +92,26 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestStatsDuringScan checks that Stats does not wait for a scan of the folder, which may take long
+// on a slow disk and waits for the scans of other processes.
+func TestStatsDuringScan(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), Options{})
+	info, data := block(1, 0, 100)
+	mustWrite(t, s, info, data)
+	s.space.mu.Lock() // as during a scan
+	defer s.space.mu.Unlock()
+	got := make(chan Stats, 1)
+	go func() { got <- s.Stats() }()
+	select {
+	case st := <-got:
+		if st.Bytes != FileSize(100) {
+			t.Errorf("%d bytes", st.Bytes)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("Stats waits for the scan")
+	}
+}
+
 // pinExisting pins an object that exists.
 func (s *Store) pinExisting(n Name) error {
 	if !s.Has(n) {

@@ -96,9 +96,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s.removeOrphans()
 	if list, err := s.Objects(); err == nil {
-		for i := range list {
-			s.space.total += list[i].Bytes
-		}
+		s.space.total.Store(totalBytes(list))
 	}
 	return s, nil
 }
@@ -166,12 +164,12 @@ func (s *Store) WriteRate() float64 {
 // Writable reports whether objects can be written.
 func (s *Store) Writable() bool { return s.writable.Load() }
 
-// Stats returns the totals.
+// Stats returns the totals. It does not wait for the disk or for other processes.
 func (s *Store) Stats() Stats {
 	c := &s.counts
 	return Stats{ReadObjects: c.readObjects.Load(), WrittenObjects: c.writtenObjects.Load(),
 		ReadBytes: c.readBytes.Load(), WrittenBytes: c.writtenBytes.Load(), Missing: c.missing.Load(),
-		Damaged: c.damaged.Load(), Evicted: c.evicted.Load(), Bytes: s.space.bytes()}
+		Damaged: c.damaged.Load(), Evicted: c.evicted.Load(), Bytes: s.space.total.Load()}
 }
 
 // path returns the path of an object.
