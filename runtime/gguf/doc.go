@@ -1,12 +1,11 @@
 // Package gguf reads and writes GGUF files and converts their tensor types.
 //
-// [Open] maps a file (all parts of a multi-part one) read-only and checks its whole header before
-// anything is handed out: every length, offset and count in it is compared with the bytes that are
-// really there, so that a hostile file costs an error and never more memory than a small multiple
-// of its header. The header is copied, and metadata decoded when it is asked for; tensor data is
-// never copied, and read inside [File.Guard], since other programs may write to the file.
-// [Dequantize] and [Quantize] convert whole blocks of every tensor type this program runs, and
-// [Writer] streams a file out, atomically.
+// [Open] maps a file, with all its parts if there are several, read-only and checks its whole
+// header: it compares every length, offset and count with the size of the file, so that a hostile
+// file causes an error and takes memory of at most a small multiple of its header. The header is
+// copied, and metadata is decoded on request. Tensor data is not copied. Callers read it inside
+// [File.Guard], because other programs may write to the file. [Dequantize] and [Quantize] convert
+// whole blocks of the tensor types of package qtype, and [Writer] writes a file as a stream.
 //
-// The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// The format is described at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 package gguf

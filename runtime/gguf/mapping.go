@@ -12,32 +12,32 @@ import (
 // ErrChanged is wrapped by errors about a file that another program wrote to while it was read.
 var ErrChanged = errors.New("the file was truncated or overwritten while it was read")
 
-// mapping is one part's bytes, which belong to the file: a process that may write to it may change
-// them, or take them away.
+// mapping is a mapped file. A program that writes to the file changes data, and reads of data
+// behind the end of a truncated file fault.
 type mapping struct {
 	path   string
 	data   []byte
-	file   *os.File    // held open, to ask whether it changed
-	opened fs.FileInfo // as it was mapped
+	file   *os.File    // open, for check
+	opened fs.FileInfo // at the time of the mapping
 	unmap  func() error
 }
 
 func (m *mapping) close() error { return errors.Join(m.unmap(), m.file.Close()) }
 
-// holds tells whether an address lies in the mapping.
+// holds reports whether an address is in the mapping.
 func (m *mapping) holds(addr uintptr) bool {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
 	return addr >= start && addr-start < uintptr(len(m.data))
 }
 
-// changed is the sentence about this part.
+// changed returns an error that wraps ErrChanged and names the file.
 func (m *mapping) changed() error {
 	return fmt.Errorf("%s: %w: copy or download it again, and replace a model by renaming a complete file over it",
 		m.path, ErrChanged)
 }
 
-// check finds out whether the file was written to since it was opened, as far as its size and time
-// tell.
+// check returns an error if the size or the modification time of the file changed since it was
+// opened.
 func (m *mapping) check() error {
 	st, err := m.file.Stat()
 	if err != nil {
@@ -49,10 +49,12 @@ func (m *mapping) check() error {
 	return nil
 }
 
-// guard calls read, which reads the mapping on this goroutine. Where a page is gone (the file was
-// cut, or its disk failed), the system's signal would end the process: here it becomes an error.
+// guard is like File.Guard for one mapping.
 func (m *mapping) guard(read func() error) error { return guard([]*mapping{m}, read) }
 
+// guard calls read, which reads the mappings on this goroutine, and returns its error. A fault in a
+// mapping, because the file was truncated or its disk failed, becomes an error that wraps
+// ErrChanged. Other faults and panics continue.
 func guard(parts []*mapping, read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -69,17 +71,17 @@ func guard(parts []*mapping, read func() error) (err error) {
 				}
 			}
 		}
-		panic(p) // a fault elsewhere is a bug, not a file
+		panic(p)
 	}()
 	return read()
 }
 
 // Guard calls read, which reads Data of the file's tensors on this goroutine, and returns its
-// error. Data that is gone because the file was truncated is an error that wraps [ErrChanged]
-// instead of the end of the process. What read made until then must not be used.
+// error. If the file was truncated, it returns an error that wraps [ErrChanged], where the fault
+// would otherwise end the process. Results of read must then not be used.
 func (f *File) Guard(read func() error) error { return guard(f.parts, read) }
 
-// Guard is [File.Guard] for the Data of one tensor.
+// Guard is like [File.Guard] for the Data of one tensor.
 func (t *Tensor) Guard(read func() error) error {
 	if t.part == nil {
 		return read()

@@ -36,7 +36,8 @@ func (k kind) String() string {
 	return fmt.Sprintf("value type %d", uint32(k))
 }
 
-// size is the bytes of a scalar of kind k, or 0 for strings, arrays and unknown kinds.
+// size returns the number of bytes of a scalar of kind k, or 0 for strings, arrays and unknown
+// kinds.
 func (k kind) size() int {
 	switch k {
 	case kindU8, kindI8, kindBool:
@@ -51,8 +52,8 @@ func (k kind) size() int {
 	return 0
 }
 
-// value is one metadata value, still in the file. raw holds a scalar's bytes, a string's bytes, or
-// an array's elements as stored (strings with their lengths).
+// value is an encoded metadata value. raw is a part of the header: the bytes of a scalar or a
+// string, or the elements of an array (strings with their lengths).
 type value struct {
 	kind  kind
 	elem  kind // of an array
@@ -80,7 +81,7 @@ func readValue(c *cursor, key string) value {
 	return v
 }
 
-// readArray fills in the element kind, count and bytes of an array value.
+// readArray reads the element kind, count and elements of an array into v.
 func readArray(c *cursor, key string, v *value) {
 	at := c.pos
 	what := "the array of key " + show(key)
@@ -108,28 +109,27 @@ func readArray(c *cursor, key string, v *value) {
 	v.raw = c.take(uint64(v.count)*uint64(v.elem.size()), what)
 }
 
-// skipStrings walks n strings by their lengths alone: a vocabulary of 150,000 tokens costs that
-// many additions and no allocation.
+// skipStrings skips n strings and checks their lengths. It allocates nothing.
 func skipStrings(c *cursor, n int, key string) {
 	for i := range n {
-		if c.left() < 8 {
+		if c.remaining() < 8 {
 			c.fail(ErrDamaged, c.pos, "key %s ends in element %d of %d", show(key), i, n)
 		}
 		if c.err != nil {
 			return
 		}
 		size := binary.LittleEndian.Uint64(c.data[c.pos:])
-		if size > c.left()-8 {
+		if size > c.remaining()-8 {
 			c.fail(ErrDamaged, c.pos, "element %d of key %s says it is %d bytes long but only %d are left in "+
-				"the file", i, show(key), size, c.left()-8)
+				"the file", i, show(key), size, c.remaining()-8)
 			return
 		}
 		c.pos += 8 + int(size)
 	}
 }
 
-// integer returns the i-th integer of kind k in raw. ok is false if k is no integer kind or the
-// value does not fit int64; bits is the value as stored.
+// integer returns the i-th integer of kind k in raw, and its bits as a uint64. ok is false if k is
+// no integer kind or the value does not fit int64.
 func integer(k kind, raw []byte, i int) (v int64, bits uint64, ok bool) {
 	switch le := binary.LittleEndian; k {
 	case kindU8:
@@ -155,7 +155,7 @@ func integer(k kind, raw []byte, i int) (v int64, bits uint64, ok bool) {
 	return v, uint64(v), true
 }
 
-// float returns the i-th float of kind k in raw; ok is false if k is no float kind.
+// float returns the i-th float of kind k in raw. ok is false if k is no float kind.
 func float(k kind, raw []byte, i int) (v float64, ok bool) {
 	switch k {
 	case kindF32:
@@ -166,8 +166,8 @@ func float(k kind, raw []byte, i int) (v float64, ok bool) {
 	return 0, false
 }
 
-// text is the value for a human reader: scalars in full, a string quoted, an array as its length
-// and element kind.
+// text formats the value for people: a scalar in full, a string quoted, an array as its length and
+// element kind.
 func (v value) text() string {
 	switch v.kind {
 	case kindString:

@@ -18,18 +18,18 @@ const (
 	keySplitTensors = "split.tensors.count"
 )
 
-// Open maps the file at path, read-only, and checks its header. A part of a multi-part file
-// (NAME-00001-of-00003.gguf; any of the parts may be named) opens all of them, which must lie in
-// one folder; the metadata is the first part's.
+// Open maps the file at path read-only and checks its header. If path is one of several parts, such
+// as NAME-00001-of-00003.gguf, it opens all parts, which must be in the same folder. The metadata
+// is that of the first part.
 //
-// The errors: those of the file system, and errors that wrap [ErrDamaged], [ErrUnsupported] or
-// [ErrChanged]. The header is copied: metadata and the list of tensors never touch the file again.
-// Tensor.Data does, and another program may truncate or overwrite the file at any time: read it
-// inside [File.Guard] or [Tensor.Guard].
+// It returns errors of the file system and errors that wrap [ErrDamaged], [ErrUnsupported] or
+// [ErrChanged]. Metadata and the list of tensors are copies. Tensor.Data is the mapped file, which
+// another program may truncate or overwrite at any time: read it inside [File.Guard] or
+// [Tensor.Guard].
 func Open(path string) (*File, error) {
 	f, err := Look(path)
-	if err == nil && f.foreign != nil {
-		err = errors.Join(fmt.Errorf("%s: %w", path, f.foreign), f.Close())
+	if err == nil && f.unsupported != nil {
+		err = errors.Join(fmt.Errorf("%s: %w", path, f.unsupported), f.Close())
 	}
 	if err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Look is Open for callers that read no tensors: unsupported types are not an error, and their
-// tensors have no Data.
+// Look is like Open for callers that read no tensor data: an unsupported tensor type is not an
+// error, and tensors of such a type have no Data.
 func Look(path string) (*File, error) {
 	f, err := openPart(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func Look(path string) (*File, error) {
 	if !ok || count <= 1 {
 		return f, nil
 	}
-	// The part that was named is opened again in its turn: parts are then handled all alike.
+	// openParts opens all parts alike, path again among them.
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
@@ -78,8 +78,9 @@ func openPart(path string) (f *File, err error) {
 	return f, nil
 }
 
-// parseMapped parses a file that others may write to meanwhile. The first pass finds the end of the
-// header, the second one reads a copy of it: what was checked is then what is used.
+// parseMapped parses a file that other programs may write to meanwhile. The first pass finds the
+// end of the header. The second parses a copy of the header, so that the checked bytes are those
+// used.
 func parseMapped(data []byte) (*File, error) {
 	f, err := parsePart(data, data)
 	if err != nil {
@@ -88,7 +89,7 @@ func parseMapped(data []byte) (*File, error) {
 	return parsePart(bytes.Clone(data[:f.header]), data)
 }
 
-// mapFile opens a regular file and maps it.
+// mapFile opens a regular file and maps it. An empty file is an error.
 func mapFile(path string) (*mapping, error) {
 	file, err := retention.OpenRegular(path)
 	if err != nil {
@@ -144,7 +145,7 @@ func openParts(path string, count uint64) (*File, error) {
 	return whole, nil
 }
 
-// checkPart refuses a part whose own numbers differ from its place in the name.
+// checkPart returns an error if the header of a part contradicts the numbers in its file name.
 func checkPart(f *File, path string, no, count uint64) error {
 	gotNo, _ := f.Uint(keySplitNo)
 	gotCount, _ := f.Uint(keySplitCount)
@@ -155,29 +156,30 @@ func checkPart(f *File, path string, no, count uint64) error {
 	return nil
 }
 
-// join moves the tensors and the mapping of part into whole; the first part becomes the whole.
+// join moves the tensors and the mapping of part into whole and returns whole; if that is nil, it
+// returns part.
 func join(whole, part *File, path string) (*File, error) {
 	if whole == nil {
 		return part, nil
 	}
 	for _, t := range part.tensors {
 		if whole.byName[t.Name] != nil {
-			return whole, fmt.Errorf("%s: %w: tensor %s is in an earlier part too", path, ErrDamaged, show(t.Name))
+			return whole, fmt.Errorf("%s: %w: tensor %s is also in an earlier part", path, ErrDamaged, show(t.Name))
 		}
 		whole.byName[t.Name] = t
 	}
 	whole.tensors = append(whole.tensors, part.tensors...)
 	whole.parts = append(whole.parts, part.parts...)
 	whole.size += part.size
-	if whole.foreign == nil {
-		whole.foreign = part.foreign
+	if whole.unsupported == nil {
+		whole.unsupported = part.unsupported
 	}
 	part.parts = nil
 	return whole, nil
 }
 
-// Close unmaps the file. Metadata that was handed out stays valid; Tensor.Data does not, and
-// reading it afterwards faults. Closing twice, or a nil File, does nothing.
+// Close unmaps the file. Metadata that was returned stays valid. Reading Tensor.Data afterwards
+// faults. Closing twice, or a nil File, does nothing.
 func (f *File) Close() error {
 	if f == nil {
 		return nil

@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// File is an open GGUF file. Its methods may be called from several goroutines; Close ends the life
-// of every Tensor.Data.
+// File is an open GGUF file. Its methods, except Close, may be called concurrently.
 type File struct {
 	keys    []string
 	meta    map[string]value
 	tensors []*Tensor
 	byName  map[string]*Tensor
-	parts   []*mapping // what Close must undo; empty for a file made by Parse
-	size    int64
-	header  int // bytes before the tensor data
-	foreign error
+	parts   []*mapping // the mapped files; none for a file made by Parse
+	size    int64      // bytes of all parts
+	header  int        // bytes of the header
+
+	unsupported error // of the first tensor whose type is not supported; nil for none
 }
 
 // Tensor is one tensor of a file.
 type Tensor struct {
 	Name string
 	Type Type
-	// ggml order: Dims[0] is the row length (K), Dims[1] the number of rows (N); one to four of
-	// them, none zero
+	// Dims has one to four positive dimensions in ggml's order: the row length (K), the number of
+	// rows (N), and outer dimensions.
 	Dims []int
-	Data []byte // the blocks as stored, rows one after the other; points into the file and is read-only
+	Data []byte // blocks of the rows in order; part of the file, read-only
 
-	part *mapping // that Data lies in; nil for a file made by Parse
+	part *mapping // the mapped file with Data; nil for a file made by Parse
 }
 
 // Elems returns the number of elements.
@@ -43,24 +43,24 @@ func (t *Tensor) Elems() int {
 	return n
 }
 
-// Tensor returns the named tensor.
+// Tensor returns the tensor with a name.
 func (f *File) Tensor(name string) (t *Tensor, ok bool) {
 	t, ok = f.byName[name]
 	return t, ok
 }
 
-// Tensors returns all tensors, in the order of the file (and of its parts).
+// Tensors returns all tensors in the order of the parts and of their headers.
 func (f *File) Tensors() []*Tensor { return slices.Clone(f.tensors) }
 
-// Size returns the bytes of all parts.
+// Size returns the size of all parts in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Parse reads a GGUF file that is in memory: the embedded model, or a test's. Tensor data and
-// metadata stay slices of data, which must not change. Close has nothing to do then.
+// Parse parses a GGUF file in memory, such as an embedded model. Tensor data and metadata are
+// slices of data, which must not change. The file need not be closed.
 func Parse(data []byte) (*File, error) {
 	f, err := parsePart(data, data)
 	if err == nil {
-		err = f.foreign
+		err = f.unsupported
 	}
 	if err != nil {
 		return nil, err
@@ -77,20 +77,19 @@ const (
 	defaultAlignment = 32
 	maxDims          = 4
 
-	// The fewest bytes that a metadata entry (key length, key, value type, value) and a tensor
-	// entry (name length, name, dimension count, one dimension, type, offset) can take.
+	// Minimum number of bytes of a metadata entry (length of the key, key, value type, value) and
+	// of a tensor entry (length of the name, name, number of dimensions, dimension, type, offset).
 	leastEntry  = 8 + 1 + 4 + 1
 	leastTensor = 8 + 1 + 4 + 8 + 4 + 8
 )
 
-// parsePart reads one file, which may be a part of several: its header, which may be a copy of the
-// front of data, and what that says of the rest.
+// parsePart parses one part. header begins with the header of data and may be a copy.
 func parsePart(header, data []byte) (*File, error) {
 	c := &cursor{data: header}
 	nTensors, nKeys := readPreamble(c)
 	f := &File{meta: map[string]value{}, byName: map[string]*Tensor{}, size: int64(len(data))}
 	f.readMetadata(c, nKeys)
-	if c.err == nil && nTensors > c.left()/leastTensor {
+	if c.err == nil && nTensors > c.remaining()/leastTensor {
 		c.fail(ErrDamaged, 8, "the file says it has %d tensors, more than its %d bytes can describe",
 			nTensors, len(data))
 	}
@@ -106,9 +105,10 @@ func parsePart(header, data []byte) (*File, error) {
 	return f, nil
 }
 
-// foreign names what people give for a GGUF file: a configuration, or a checkpoint of safetensors,
-// which begins with the length of its JSON; "" for anything else.
-func foreign(data []byte) string {
+// detectFormat returns the name of a format that users confuse with GGUF: JSON, such as
+// config.json, or safetensors, which starts with the length of its JSON header. It returns "" for
+// others.
+func detectFormat(data []byte) string {
 	switch {
 	case len(data) > 0 && data[0] == '{':
 		return "JSON"
@@ -119,12 +119,12 @@ func foreign(data []byte) string {
 	return ""
 }
 
-// readPreamble reads magic, version and the two counts.
+// readPreamble reads the magic number, the version and the two counts.
 func readPreamble(c *cursor) (nTensors uint64, nKeys int) {
 	if len(c.data) < 4 || !bytes.Equal(c.data[:4], []byte(magic)) {
-		if kind := foreign(c.data); kind != "" {
-			c.fail(ErrUnsupported, 0, "this is %s, and models are GGUF files; of a Hugging Face config.json "+
-				"`sandwich tune` and `sandwich tree` take the shapes", kind)
+		if kind := detectFormat(c.data); kind != "" {
+			c.fail(ErrUnsupported, 0, "this is %s, and models are GGUF files; `sandwich tune` and "+
+				"`sandwich tree` read the shapes of a Hugging Face config.json", kind)
 			return 0, 0
 		}
 		c.fail(ErrDamaged, 0, "a GGUF file begins with %q, this one with %q", magic, c.data[:min(4, len(c.data))])
@@ -184,14 +184,15 @@ func (f *File) alignment(c *cursor) uint64 {
 	return a
 }
 
-// tensorInfo is a tensor entry of the header: where the data is, not yet compared with the file.
+// tensorInfo is a tensor entry of the header. Offset and size were not compared with the size of
+// the file.
 type tensorInfo struct {
 	tensor *Tensor
 	offset uint64 // from the start of the data section
-	bytes  uint64
-	at     int // byte position of the entry, for messages
-	// that the type is not read; the tensor then has no bytes
-	foreign error
+	bytes  uint64 // size of the data; 0 if unsupported
+	at     int    // byte position of the entry, for messages
+
+	unsupported error // nil if the type is supported
 }
 
 // readTensorInfos reads n tensor entries.
@@ -210,14 +211,15 @@ func (f *File) readTensorInfos(c *cursor, n int) []tensorInfo {
 		f.byName[name] = info.tensor
 		f.tensors = append(f.tensors, info.tensor)
 		infos = append(infos, info)
-		if f.foreign == nil {
-			f.foreign = info.foreign
+		if f.unsupported == nil {
+			f.unsupported = info.unsupported
 		}
 	}
 	return infos
 }
 
-// readTensorInfo reads dimensions, type and offset of the named tensor and computes its size.
+// readTensorInfo reads the rest of the entry of a tensor after its name and computes the size of
+// its data.
 func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 	what := "the entry of tensor " + show(name)
 	nDims := c.u32(what)
@@ -238,9 +240,9 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 	}
 	elems, blockBytes := t.Type.Block()
 	if elems == 0 {
-		info.foreign = fmt.Errorf("%w: at byte %d: tensor %s is of type %s, which is not supported; those that are: %s",
-			ErrUnsupported, at, show(name), strings.TrimPrefix(t.Type.String(), "type "), strings.Join(typeNames(),
-				", "))
+		info.unsupported = fmt.Errorf("%w: at byte %d: tensor %s is of type %s, which is not supported; those that "+
+			"are: %s", ErrUnsupported, at, show(name), strings.TrimPrefix(t.Type.String(), "type "),
+			strings.Join(typeNames(), ", "))
 		elems = 1
 	}
 	n, ok := product(dims[:nDims])
@@ -261,7 +263,8 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 	return info
 }
 
-// product multiplies the dimensions; ok is false if one is zero or the product overflows.
+// product returns the product of the dimensions. ok is false if one is zero or the product
+// overflows.
 func product(dims []uint64) (n uint64, ok bool) {
 	n = 1
 	for _, d := range dims {
@@ -274,8 +277,8 @@ func product(dims []uint64) (n uint64, ok bool) {
 	return n, true
 }
 
-// placeTensors sets the data of each tensor. header is the length of the header in bytes. The data
-// section starts after it, at the next multiple of alignment.
+// placeTensors sets the data of each tensor. The data section starts at the first multiple of
+// alignment after the header, whose length in bytes is header.
 func (f *File) placeTensors(data []byte, infos []tensorInfo, alignment uint64, header int) error {
 	base := (uint64(header) + alignment - 1) &^ (alignment - 1)
 	end := uint64(len(data))
@@ -296,8 +299,8 @@ func (f *File) placeTensors(data []byte, infos []tensorInfo, alignment uint64, h
 	return checkOverlap(infos)
 }
 
-// checkOverlap refuses tensors that share bytes: harmless to read, but a small file could unpack to
-// any size that way.
+// checkOverlap returns an error if two tensors share bytes. Otherwise the tensors of a small file
+// could need any amount of memory once they are converted. It sorts infos by offset.
 func checkOverlap(infos []tensorInfo) error {
 	slices.SortFunc(infos, func(a, b tensorInfo) int {
 		if a.offset != b.offset {

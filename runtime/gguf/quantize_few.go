@@ -6,20 +6,22 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// fewValues quantizes types whose codes represent a few values without equal distances, or one or
-// two steps in each direction.
+// fewValues quantizes types whose codes represent few values: those of a codebook, or ternary ones.
 type fewValues struct {
 	d    *qtype.Desc
-	most float32 // the largest magnitude of the values
-	// The number whose value is nearest to the middle of each of as many steps from -most to most:
-	// of all numbers, or where eight share their upper bit, of those without it and with it.
+	most float32 // largest magnitude of the values
+
+	// near maps nearSteps equal intervals from -most to most to the code with the nearest value. If
+	// groups of eight codes share their upper bit, near[0] has the codes without that bit and
+	// near[1] those with it.
 	near [2][nearSteps]uint8
 }
 
+// nearSteps is the number of intervals of fewValues.near.
 const nearSteps = 1024
 
-// hasFewValues says which types these are; codebooks without scales inside a block have a rule of
-// their own, that of the reference quantizer.
+// hasFewValues reports whether fewValues quantizes the type. Codebook types without scales inside a
+// block are not included: quantizeCodebook follows the reference quantizer.
 func hasFewValues(d *qtype.Desc) bool {
 	if d.Codebook != nil {
 		return d.Subs != qtype.NoSubs || d.ScaleRaw.Float == qtype.Brain
@@ -27,21 +29,22 @@ func hasFewValues(d *qtype.Desc) bool {
 	return d.ZeroPoint == 1
 }
 
+// newFewValues returns the quantizer of a type.
 func newFewValues(d *qtype.Desc) *fewValues {
 	f := &fewValues{d: d}
-	var numbers []uint8
+	var codes []uint8
 	for u := 0; u < 1<<d.Bits(); u += 1 << d.Shift {
 		v := d.Integer(uint8(u))
-		if d.Codebook == nil && v > 1 { // ternary types do not mean it, others do without
+		if d.Codebook == nil && v > 1 { // not a value of ternary types
 			continue
 		}
-		numbers = append(numbers, uint8(u))
+		codes = append(codes, uint8(u))
 		f.most = max(f.most, float32(v), float32(-v))
 	}
-	f.near[0] = f.nearest(numbers)
+	f.near[0] = f.nearest(codes)
 	if f.shared() {
-		half := len(numbers) / 2
-		f.near[0], f.near[1] = f.nearest(numbers[:half]), f.nearest(numbers[half:])
+		half := len(codes) / 2
+		f.near[0], f.near[1] = f.nearest(codes[:half]), f.nearest(codes[half:])
 	}
 	return f
 }
@@ -49,10 +52,11 @@ func newFewValues(d *qtype.Desc) *fewValues {
 // shared reports whether eight codes have a common upper bit.
 func (f *fewValues) shared() bool { return f.d.Fields[len(f.d.Fields)-1].Share != 0 }
 
-func (f *fewValues) nearest(numbers []uint8) (near [nearSteps]uint8) {
+// nearest returns the code of codes with the nearest value for each interval.
+func (f *fewValues) nearest(codes []uint8) (near [nearSteps]uint8) {
 	for i := range near {
 		v, least := f.most*(2*float32(i)+1-nearSteps)/nearSteps, float32(math.Inf(1))
-		for _, u := range numbers {
+		for _, u := range codes {
 			if far := float32(math.Abs(float64(float32(f.d.Integer(u)) - v))); far < least {
 				near[i], least = u, far
 			}
@@ -61,8 +65,8 @@ func (f *fewValues) nearest(numbers []uint8) (near [nearSteps]uint8) {
 	return near
 }
 
-// write converts one block. Each span of elements that share a scale has its extreme value
-// represented, the block its largest scale.
+// write quantizes one block. The scale of a span of elements is chosen so that its extreme value is
+// represented exactly, and the scale of the block by the largest scale of a span.
 func (f *fewValues) write(block []byte, src []float32) {
 	span, d := f.d.Span(), f.d
 	if d.Subs == qtype.NoSubs {
@@ -82,20 +86,20 @@ func (f *fewValues) write(block []byte, src []float32) {
 			s := scale[(n*qtype.SubBlockK+k)/span]
 			t.Subs[k/d.Span()] = f.sub(s, one)
 			exact, _ := d.Scales([2]float32{one}, t.Subs, k)
-			f.numbers(t.U[k:][:d.Span()], src[n*qtype.SubBlockK+k:], inverse(exact))
+			f.codes(t.U[k:][:d.Span()], src[n*qtype.SubBlockK+k:], inverse(exact))
 		}
 		d.Write(block, t, n)
 	}
 }
 
-// head chooses the scale of the block, and returns it as readers see it.
+// head sets the scale of the block by the largest scale of a span and returns it as stored.
 func (f *fewValues) head(t *qtype.SubBlock, largest float32) float32 {
 	d := f.d
 	x := float32(math.Abs(float64(largest))) / d.UnitScale() / float32(max(1, d.SubRaw.Most))
 	switch {
 	case d.Subs == qtype.FloatSubs:
 		return 0
-	case d.ScaleRaw.Float == qtype.Brain: // a power of two that is not below
+	case d.ScaleRaw.Float == qtype.Brain: // the next power of two
 		t.BlockScales[0] = uint16((math.Float32bits(x) + 1<<23 - 1) >> 23 << 7)
 	default:
 		putHalf(&t.BlockScales[0], x)
@@ -103,7 +107,7 @@ func (f *fewValues) head(t *qtype.SubBlock, largest float32) float32 {
 	return d.BlockScale(t.BlockScales[0], 0)
 }
 
-// sub is the scale of a span, near to the wanted one, of those that the type has.
+// sub returns the code of the span scale that is nearest to want. one is the scale of the block.
 func (f *fewValues) sub(want, one float32) uint8 {
 	most := f.d.SubRaw.Most
 	switch {
@@ -118,9 +122,9 @@ func (f *fewValues) sub(want, one float32) uint8 {
 	return uint8(int8(nearest(want*inverse(one), -most, most-1)))
 }
 
-// numbers gives every value the nearest number. Where eight numbers share their upper bit, the
-// extreme of the eight decides it.
-func (f *fewValues) numbers(u []uint8, src []float32, inv float32) {
+// codes writes the nearest code of each value to u; inv is the inverse of their scale. If eight
+// codes share their upper bit, the extreme value of the eight decides it.
+func (f *fewValues) codes(u []uint8, src []float32, inv float32) {
 	near, inv := &f.near[0], inv*(nearSteps/2)/f.most
 	for k := range u {
 		if k%8 == 0 && f.shared() {
@@ -129,7 +133,7 @@ func (f *fewValues) numbers(u []uint8, src []float32, inv float32) {
 			}
 		}
 		v := float32(src[k]*inv) + nearSteps/2
-		if src[k] == 0 { // whose scale may be too small to have an inverse
+		if src[k] == 0 { // inv is infinite for tiny scales
 			v = nearSteps / 2
 		}
 		u[k] = near[int(max(0, min(v, nearSteps-1)))]

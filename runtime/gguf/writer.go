@@ -9,9 +9,9 @@ import (
 	"math"
 )
 
-// Writer streams a GGUF v3 file: metadata and tensor entries first, in any order, then the bytes of
-// the tensors, in the order of the entries, through Write; it adds the padding between them. Equal
-// calls give equal bytes. The first error sticks and comes back from Close.
+// Writer writes a GGUF file of version 3 as a stream. Callers first set metadata and add tensors,
+// in any order, and then Write the data of the tensors in the order in which they were added.
+// Writer adds the padding. Equal calls give equal bytes. Close returns the first error.
 //
 //	w := gguf.NewWriter(file)
 //	w.SetString("general.architecture", "llama")
@@ -27,9 +27,9 @@ type Writer struct {
 	infos   []byte
 	sizes   []uint64 // bytes of each tensor
 	offset  uint64   // of the next tensor in the data section
-	current int      // the tensor that Write is in
-	written uint64   // bytes of it so far
-	begun   bool     // the header is out
+	current int      // index of the tensor that Write continues
+	written uint64   // bytes of that tensor
+	begun   bool     // the header was written
 	err     error
 }
 
@@ -38,7 +38,7 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: bufio.NewWriterSize(w, 1<<20), keys: map[string]bool{}, names: map[string]bool{}}
 }
 
-// fail keeps the first error.
+// fail records an error, unless one was recorded before.
 func (w *Writer) fail(err error) {
 	if w.err == nil {
 		w.err = err
@@ -133,7 +133,7 @@ func (w *Writer) SetInts(key string, v []int32) {
 	w.set(key, kindArray, b)
 }
 
-// AddTensor announces a tensor; dims are in ggml order, row length first.
+// AddTensor adds a tensor with dimensions in ggml's order, row length first.
 func (w *Writer) AddTensor(name string, t Type, dims ...int) {
 	elems, blockBytes := t.Block()
 	switch {
@@ -192,7 +192,7 @@ func (w *Writer) begin() {
 	w.pad(uint64(len(head) + len(w.meta) + len(w.infos)))
 }
 
-// emit writes p unless something failed before.
+// emit writes p, unless an error was recorded.
 func (w *Writer) emit(p []byte) {
 	if w.err == nil {
 		_, err := w.out.Write(p)
@@ -215,7 +215,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	done := 0
 	for w.err == nil && done < len(p) {
 		if w.current == len(w.sizes) {
-			w.fail(errors.New("more tensor data than the announced tensors take"))
+			w.fail(errors.New("there is more tensor data than the added tensors have"))
 			break
 		}
 		size := w.sizes[w.current]
@@ -231,7 +231,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return done, w.err
 }
 
-// Close writes what is buffered. It fails if anything failed before or tensor data is missing.
+// Close writes the buffered bytes. It returns the first error of the Writer, also if tensor data is
+// missing.
 func (w *Writer) Close() error {
 	w.begin()
 	if w.err == nil && w.current < len(w.sizes) {

@@ -18,7 +18,8 @@ import (
 // contradictions are refused.
 func TestClasses(t *testing.T) {
 	f := &fake{words: []string{"a"}}
-	s := New(f, Options{APIKeys: []string{"now", "later class=proactive", "also class=reactive", "last class=7"}})
+	s := New(f, Options{APIKeys: []string{"now", "later class=proactive", "also\tclass=reactive",
+		" last \t class=7\t"}})
 	for _, c := range []struct {
 		fields, header, key string
 		want                string // class and priority, or a part of the error

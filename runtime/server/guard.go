@@ -83,12 +83,11 @@ func (s *Server) writeCORS(w http.ResponseWriter, r *http.Request, rt route) (pr
 	}
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	h.Set("Access-Control-Expose-Headers", exchange.RequestID+", Retry-After, "+exchange.QueuePlaceHeader+", "+
-		""+exchange.QueueWaitHeader+", "+exchange.FirstTokenHeader+
-		", "+exchange.CacheHeader+", "+exchange.WarningsHeader)
+		exchange.QueueWaitHeader+", "+exchange.FirstTokenHeader+", "+exchange.CacheHeader+", "+exchange.WarningsHeader)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", rt.method)
+	h.Set("Access-Control-Allow-Methods", rt.methods())
 	h.Set("Access-Control-Allow-Headers", allowedHeaders(r.Header.Get("Access-Control-Request-Headers")))
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
@@ -107,7 +106,6 @@ func allowedHeaders(asked string) string {
 
 // check checks everything about r except its body.
 func (s *Server) check(x *exchange.Exchange, r *http.Request, rt route, known bool) *apierr.Error {
-	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
 	authorized := rt.open || s.authorized(x, r)
 	if !authorized && rt.public {
 		x.Salt = [sha256.Size]byte{} // as without a key
@@ -124,12 +122,11 @@ func (s *Server) check(x *exchange.Exchange, r *http.Request, rt route, known bo
 	case !known:
 		return apierr.New(http.StatusNotFound, apierr.TypeInvalid, "not_found", "unknown path %q; the paths are %s",
 			jsontext.Clip(r.URL.Path), s.paths())
-	case !allowed:
-		x.Header().Set("Allow", rt.method)
+	case rt.handler(r.Method) == nil:
+		x.Header().Set("Allow", rt.methods())
 		return apierr.New(http.StatusMethodNotAllowed, apierr.TypeInvalid, "method_not_allowed",
-			"%s accepts %s, not %s",
-			x.Route, rt.method, x.Method)
-	case rt.method == http.MethodGet:
+			"%s accepts %s, not %s", x.Route, rt.methods(), x.Method)
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return nil // reading changes nothing, and pages cannot read the answer without CORS
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !s.originAllowed(r) {

@@ -157,6 +157,23 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
+// TestPreflightOfIDs checks that pages may delete stored answers, also with a base URL without /v1.
+func TestPreflightOfIDs(t *testing.T) {
+	s := New(&fake{}, Options{Origins: []string{"*"}})
+	for path, want := range map[string]string{
+		"/v1/responses/resp_1": "GET, DELETE", "/responses/resp_1": "GET, DELETE", "/v1/models/a/b": "GET",
+	} {
+		w := visit(s, "OPTIONS", path, "Origin", "https://a.example", "Access-Control-Request-Method", "DELETE")
+		if got := w.Header().Get("Access-Control-Allow-Methods"); w.Code != 204 || got != want {
+			t.Errorf("%s: status %d, allowed %q, want %q", path, w.Code, got, want)
+		}
+	}
+	w := visit(s, "PUT", "/v1/responses/resp_1")
+	if got := w.Header().Get("Allow"); w.Code != 405 || got != "GET, DELETE" {
+		t.Errorf("PUT: status %d, Allow %q", w.Code, got)
+	}
+}
+
 // TestSalts checks that the API key and cache_salt determine the salt of the prefix cache.
 func TestSalts(t *testing.T) {
 	f := &fake{words: []string{"x"}}

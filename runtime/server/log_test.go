@@ -128,6 +128,16 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
+// TestFailedStreamIsLogged checks that a failure after the first token has its error code in the log.
+func TestFailedStreamIsLogged(t *testing.T) {
+	var j journal
+	post(t, New(&fake{words: []string{"a"}, endErr: api.ErrClosed}, Options{Log: j.logger(slog.LevelInfo)}), chatPath,
+		chatStream)
+	if l := j.lines(t, "request"); len(l) != 1 || l[0]["status"] != 503. || l[0]["error"] != "shutting_down" {
+		t.Errorf("log %s", j.text())
+	}
+}
+
 // TestHangUpIsLogged checks that a client that disconnects has a line with status 499 and its token
 // count.
 func TestHangUpIsLogged(t *testing.T) {

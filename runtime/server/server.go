@@ -113,7 +113,8 @@ type Server struct {
 	run       *generation.Runner
 	opts      Options
 	keys      atomic.Pointer[keyring] // nil: no key is required
-	routes    map[string]route
+	routes    map[string]route        // by path
+	idRoutes  map[string]route        // by the part of the path before an id
 	readiness readiness
 	openAI    *openai.API
 	responses *responses.API
@@ -125,8 +126,28 @@ type route struct {
 	open   bool   // requires no key and no model
 	public bool   // requires no key
 	form   bool   // accepts JSON that is declared as a form, as by curl -d
-	serve  func(w http.ResponseWriter, r *http.Request)
+	serve  http.HandlerFunc
+	remove http.HandlerFunc // handles DELETE; nil: not accepted
 	format apierr.Format
+}
+
+// handler returns the handler for a method, or nil if the route does not accept the method.
+func (rt route) handler(method string) http.HandlerFunc {
+	switch {
+	case method == rt.method, method == http.MethodHead && rt.method == http.MethodGet:
+		return rt.serve
+	case method == http.MethodDelete:
+		return rt.remove
+	}
+	return nil
+}
+
+// methods lists the methods of the route for a header.
+func (rt route) methods() string {
+	if rt.remove != nil {
+		return rt.method + ", " + http.MethodDelete
+	}
+	return rt.method
 }
 
 // New returns a server over g. If g is nil, the server reports that it is loading until Ready is
@@ -181,23 +202,18 @@ func New(g generation.Generator, o Options) *Server {
 		"/v1/messages/count_tokens": {method: http.MethodPost, serve: messages.CountTokens,
 			format: anthropic.EncodeError},
 	}
+	s.idRoutes = map[string]route{
+		"/v1/models/":    {method: http.MethodGet, serve: s.openAI.Model},
+		"/v1/responses/": {method: http.MethodGet, serve: s.responses.Get, remove: s.responses.Delete},
+	}
 	return s
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := r.URL.Path
-	if _, full := s.routes["/v1"+path]; full {
-		path = "/v1" + path // for clients whose base URL lacks /v1
-	} else if bare := strings.TrimPrefix(path, "/v1"); s.routes[bare].serve != nil {
-		path = bare // for clients whose base URL has /v1
-	}
-	rt, known := s.routes[path]
-	if !known {
-		rt, path, known = s.prefixRoute(path, r.Method)
-	}
-	x := exchange.NewExchange(w, r, path)
-	if x.Format = rt.format; known && !rt.open && path != "/metrics" {
+	rt, name, known := s.routeOf(r)
+	x := exchange.NewExchange(w, r, name)
+	if x.Format = rt.format; known && !rt.open && name != "/metrics" {
 		x.StartTrace(s.opts.Tracer, r)
 	}
 	if r.ContentLength != 0 {
@@ -206,7 +222,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer func() { generation.EndBody(c, w, r, x.Err != nil && x.Err.Status == http.StatusRequestTimeout) }()
 	}
 	defer func() {
-		s.run.Counters.Request(path, x.Status)
+		s.run.Counters.Request(name, x.Status)
 		x.Log(s.opts.Log)
 		x.EndTrace()
 	}()
@@ -227,11 +243,38 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.readiness.isLeaving() {
 		x.Header().Set("Connection", "close") // the client should reconnect to a server that stays
 	}
+	serve := rt.handler(r.Method)
 	if rt.open {
-		rt.serve(x, r)
+		serve(x, r)
 		return
 	}
-	s.serveReady(x, r, rt.serve)
+	s.serveReady(x, r, serve)
+}
+
+// routeOf returns the route of a request and its name for log and metrics, which does not depend on
+// an id in the path. It accepts paths with and without /v1, because clients differ in whether their
+// base URL has it. It sets the path value "id" of r to the id.
+func (s *Server) routeOf(r *http.Request) (rt route, name string, known bool) {
+	path := r.URL.Path
+	bare := strings.TrimPrefix(path, "/v1")
+	for _, name := range []string{"/v1" + path, bare, path} {
+		if rt, known := s.routes[name]; known {
+			return rt, name, true
+		}
+	}
+	for dir, rt := range s.idRoutes {
+		if id, ok := strings.CutPrefix("/v1"+bare, dir); ok {
+			r.SetPathValue("id", id)
+			return rt, dir + "{id}", true
+		}
+	}
+	switch {
+	case strings.HasPrefix(path, page.Prefix) && !s.opts.NoPage:
+		return route{method: http.MethodGet, open: true, serve: page.File}, page.Prefix + "{file}", true
+	case ollama.Owns(path):
+		return route{format: ollama.EncodeError}, "other", false
+	}
+	return route{}, "other", false
 }
 
 // root handles /. Browsers get the page; other clients get text, such as ollama's, which check that
@@ -249,24 +292,6 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	io.WriteString(w, text)
-}
-
-// prefixRoute returns the route of a path that ends in an id, and a name for the metrics that does
-// not depend on the id.
-func (s *Server) prefixRoute(path, method string) (rt route, name string, known bool) {
-	switch {
-	case strings.HasPrefix(path, "/v1/models/"):
-		return route{method: http.MethodGet, serve: s.openAI.Model}, "/v1/models/{id}", true
-	case strings.HasPrefix(path, page.Prefix) && !s.opts.NoPage:
-		return route{method: http.MethodGet, open: true, serve: page.File}, page.Prefix + "{file}", true
-	case ollama.Owns(path):
-		return route{format: ollama.EncodeError}, "other", false
-	case !strings.HasPrefix(path, responses.Prefix):
-		return rt, "other", false
-	case method == http.MethodDelete:
-		return route{method: method, serve: s.responses.Delete}, responses.Prefix + "{id}", true
-	}
-	return route{method: http.MethodGet, serve: s.responses.Get}, responses.Prefix + "{id}", true
 }
 
 // paths lists the known paths for an error message.

@@ -63,6 +63,9 @@ func TestPreviousResponse(t *testing.T) {
 		"call_id") != "c1" {
 		t.Errorf("%d %s", code, text)
 	}
+	if w := as(s, "ours", "GET", "/responses/"+id, ""); w.Code != 200 {
+		t.Errorf("without /v1: %d %s", w.Code, w.Body)
+	}
 	unstored := at(answered(t, s, "ours", `{"input":"x","store":false}`), "id").(string)
 	for _, c := range []struct{ key, id string }{{"theirs", id}, {"ours", "resp_none"}, {"ours", unstored}} {
 		if code, text := get("GET", c.key, c.id); code != 404 || !strings.Contains(text, "response_not_found") {

@@ -42,8 +42,7 @@ func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 		a, score := t.attrs[i], float64(scores[i])
 		if len(text) > maxSPMPiece || math.IsNaN(score) || math.IsInf(score, 0) {
 			return fmt.Errorf("token %d of the vocabulary has %d bytes and a score of %v: the file is damaged", i,
-				len(text),
-				score)
+				len(text), score)
 		}
 		id := t.syms.Add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
 		if a&attrNormal != 0 {

@@ -128,8 +128,8 @@ func charsBlob(from byte, to string) []int32 {
 	return out
 }
 
-// TestUnigramCharsMap checks that characters are replaced by the map, and that a damaged map is
-// refused.
+// TestUnigramCharsMap checks that characters are replaced by the map, and that a damaged map and one
+// with a very long form are refused.
 func TestUnigramCharsMap(t *testing.T) {
 	blob := charsBlob('A', "a")
 	tok, err := New(unigramMeta([]string{"a", "b"}, []float32{-1, -2}, fields{keyCharsMap: blob}))
@@ -139,9 +139,10 @@ func TestUnigramCharsMap(t *testing.T) {
 	if got := tok.Encode(nil, "AbaA", EncodeOptions{}); !slices.Equal(got, []int32{3, 4, 3, 3}) {
 		t.Errorf("%v", got)
 	}
-	for _, bad := range [][]int32{blob[:3], {255, 255, 255, 255}, {5, 0, 0, 0, 1, 2, 3, 4, 5}} {
+	for _, bad := range [][]int32{blob[:3], {255, 255, 255, 255}, {5, 0, 0, 0, 1, 2, 3, 4, 5},
+		charsBlob('A', strings.Repeat("a", 200))} {
 		if _, err := New(unigramMeta([]string{"a"}, []float32{-1}, fields{keyCharsMap: bad})); err == nil {
-			t.Errorf("%v is taken", bad)
+			t.Errorf("a map of %d bytes is taken: %v", len(bad), bad[:3])
 		}
 	}
 }
@@ -191,13 +192,19 @@ func FuzzWordPiece(f *testing.F) {
 
 func wordPieces(tb testing.TB) *Tokenizer {
 	tb.Helper()
+	return wordPiecesWith(tb, fields{keyUnknown: uint64(1)})
+}
+
+// wordPiecesWith returns a tokenizer of word pieces with further metadata.
+func wordPiecesWith(tb testing.TB, more fields) *Tokenizer {
+	tb.Helper()
 	tokens := []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁un", "aff", "able", "▁a", "▁cafe", "▁中", "▁,", "▁ᄀ"}
 	types := []int32{3, 3, 3, 3}
 	for range len(tokens) - 4 {
 		types = append(types, 1)
 	}
-	tok, err := New(fields{keyModel: "bert", keyTokens: tokens, keyTypes: types, keyUnknown: uint64(1),
-		keyFirst: uint64(2), keySeparator: uint64(3)})
+	tok, err := New(fields{keyModel: "bert", keyTokens: tokens, keyTypes: types, keyFirst: uint64(2),
+		keySeparator: uint64(3)}.with(more))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -219,6 +226,14 @@ func TestWordPiece(t *testing.T) {
 	got := tok.Encode(nil, "[SEP] a", EncodeOptions{ParseSpecial: true, AddSpecial: true})
 	if fmt.Sprint(got) != "[2 3 7 3]" {
 		t.Error(got)
+	}
+}
+
+// TestWordPieceWithoutUnknown checks that a vocabulary without an unknown token drops unknown words.
+func TestWordPieceWithoutUnknown(t *testing.T) {
+	got := wordPiecesWith(t, nil).Encode(nil, "un unaffably a", EncodeOptions{AddSpecial: true})
+	if want := []int32{2, 4, 7, 3}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -34,8 +34,7 @@ func (t *Tokenizer) loadWordPiece(texts []string) error {
 		id := t.syms.Add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
 		if len(text) > maxSPMPiece {
 			return fmt.Errorf("token %d of the vocabulary has %d bytes, more than the %d that a word piece may "+
-				"have: the "+
-				"file is damaged", i, len(text), maxSPMPiece)
+				"have: the file is damaged", i, len(text), maxSPMPiece)
 		}
 		t.pieces.Add(t.syms.Bytes(id), id)
 	}
@@ -104,8 +103,8 @@ func standsAlone(r rune) bool {
 		r >= 0x2F800 && r <= 0x2FA1F
 }
 
-// flushWord appends the tokens of the word in sc.text. A word that cannot be split completely
-// becomes one unknown token.
+// flushWord appends the tokens of the word in sc.text and empties it. A word that cannot be split
+// completely becomes one unknown token, or is dropped if the vocabulary has no unknown token.
 func (t *Tokenizer) flushWord(dst []int32, sc *scratch) []int32 {
 	if len(sc.text) == 0 {
 		return dst
@@ -116,7 +115,9 @@ func (t *Tokenizer) flushWord(dst []int32, sc *scratch) []int32 {
 	for len(word) > 0 {
 		n, id := t.pieces.Longest(word)
 		if n == 0 || sc.Poll(n) {
-			dst = append(dst[:before], t.unknown)
+			if dst = dst[:before]; t.unknown >= 0 {
+				dst = append(dst, t.unknown)
+			}
 			break
 		}
 		dst, word = append(dst, id), word[n:]

@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -84,7 +85,7 @@ func plainEscape(b *strings.Builder, s string) int {
 		}
 	}
 	if size == 6 && c == utf8.RuneError && !strings.EqualFold(s[2:6], "fffd") { // unpaired surrogate
-		b.WriteString(s[:6]) // half of a pair
+		b.WriteString(s[:6])
 		return 6
 	}
 	writePlain(b, c, s[:size])
@@ -112,15 +113,10 @@ func writePlain(b *strings.Builder, c rune, was string) {
 	case c < ' ':
 		b.WriteString(was)
 	case c == 0x85 || c == 0x2028 || c == 0x2029:
-		b.WriteString(`\u` + hex4(c))
+		fmt.Fprintf(b, `\u%04x`, c)
 	case c == utf8.RuneError && !strings.HasPrefix(was, `\`):
 		b.WriteString(was) // may be invalid UTF-8
 	default:
 		b.WriteRune(c)
 	}
-}
-
-func hex4(c rune) string {
-	s := strconv.FormatInt(int64(c), 16)
-	return strings.Repeat("0", 4-len(s)) + s
 }

@@ -133,8 +133,8 @@ func readParams(schema []byte) (out []param) {
 
 // readParam reads the keywords of a property that concern strings and booleans.
 func readParam(schema json.RawMessage) (p param) {
-	var s map[string]json.RawMessage // the schema may also be true or false
-	_ = json.Unmarshal(schema, &s)   // true and false are schemas, too
+	var s map[string]json.RawMessage
+	_ = json.Unmarshal(schema, &s) // fails for the schemas true and false, which have no keywords
 	p.text = strings.EqualFold(string(s["type"]), `"string"`)
 	p.boolean = strings.EqualFold(string(s["type"]), `"boolean"`)
 	var list []json.RawMessage

@@ -138,11 +138,17 @@ func (e *Error) BodyFor(w http.ResponseWriter) []byte {
 	return e.Body()
 }
 
-// Write sends the error as the whole response. It sends nothing to displaced connections.
-func (e *Error) Write(w http.ResponseWriter) {
+// Record records the error for the log line of the request that w answers.
+func (e *Error) Record(w http.ResponseWriter) {
 	if x, ok := w.(recorder); ok {
 		x.RecordError(e)
 	}
+}
+
+// Write records the error and sends it as the whole response. It sends nothing to displaced
+// connections.
+func (e *Error) Write(w http.ResponseWriter) {
+	e.Record(w)
 	if e.Status == StatusDisplaced {
 		return
 	}

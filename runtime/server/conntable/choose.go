@@ -81,7 +81,7 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 func (c *Conn) tierUnread(tier int) int {
 	some, header := c.unread()
 	if c.encrypted {
-		header = some && !c.handshakes.Load() // the end of a header cannot be seen
+		header = some && !c.handshaking.Load() // the end of a header cannot be seen
 	}
 	switch {
 	case some && c.state == stateBody:

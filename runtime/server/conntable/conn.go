@@ -28,9 +28,9 @@ type Conn struct {
 	client  *client
 	watched atomic.Bool // Read reports what arrives to the table
 
-	encrypted  bool        // bytes of the client are those of TLS
-	handshakes atomic.Bool // the TLS handshake is not complete
-	closing    atomic.Bool // a TLS connection is being closed
+	encrypted   bool        // bytes of the client are those of TLS
+	handshaking atomic.Bool // the TLS handshake is not complete
+	closing     atomic.Bool // a TLS connection is being closed
 
 	halfClosed bool // used by the serving goroutine only
 
@@ -151,7 +151,7 @@ func (c *Conn) Displaced() bool {
 // Read reads from the client and records the progress in the table.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.watched.Load() && !c.handshakes.Load() {
+	if n > 0 && c.watched.Load() && !c.handshaking.Load() {
 		c.arrived(n)
 	}
 	return n, err

@@ -34,7 +34,7 @@ func (s *secureConn) Read(p []byte) (int, error) {
 			return 0, io.EOF // net/http closes the connection without an answer
 		}
 		s.ready = true
-		s.below.handshakes.Store(false)
+		s.below.handshaking.Store(false)
 		s.below.table.enter(s.below, stateIdle, false)
 	}
 	return s.Conn.Read(p)

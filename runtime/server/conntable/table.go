@@ -123,7 +123,7 @@ func (t *Table) add(raw net.Conn, encrypted bool) (c, victim *Conn, bound string
 	t.drop(victim)
 	t.clients[cl.prefix] = cl // drop may have removed it
 	c = &Conn{Conn: raw, table: t, client: cl, state: stateBusy, encrypted: encrypted}
-	c.handshakes.Store(encrypted)
+	c.handshaking.Store(encrypted)
 	t.open++
 	cl.open++
 	t.move(c, stateIdle)

@@ -132,6 +132,7 @@ func (s *Stream) Fail(e *apierr.Error) int {
 		e.Write(s.W)
 		return e.Status
 	}
+	e.Record(s.W)
 	s.Buf = append(append(append(s.Buf, s.ErrorPrefix...), e.BodyFor(s.W)...), s.ErrorSuffix...)
 	s.Flush()
 	return e.Status

@@ -61,8 +61,7 @@ type ModelInfo struct {
 	Bytes      int64  // size of the model file
 	Digest     string // of the model's shapes
 
-	// State is the state of a model of several: StateLoaded, StateLoading or StateUnloaded. It is
-	// empty if one model is served.
+	// State is StateLoaded, StateLoading or StateUnloaded if several models are served, else empty.
 	State   string
 	Aliases []string        // further names
 	Urgency request.Urgency // of requests that state none, with keys that state none

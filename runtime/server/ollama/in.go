@@ -23,8 +23,8 @@ type API struct{ *generation.Runner }
 
 // ollamaBody is the body of /api/chat and /api/generate in ollama's format.
 type ollamaBody struct {
-	Model       *string           `json:"model"`  // default true
-	Stream      *bool             `json:"stream"` // true where it is not said
+	Model       *string           `json:"model"`
+	Stream      *bool             `json:"stream"` // default true
 	Messages    json.RawMessage   `json:"messages"`
 	Tools       json.RawMessage   `json:"tools"`
 	Prompt      *string           `json:"prompt"`

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/generation"
@@ -23,9 +22,9 @@ func (s *API) Models(w http.ResponseWriter, r *http.Request) {
 	jsontext.Write(w, http.StatusOK, append(b, "]}"...))
 }
 
-// Model handles /v1/models/{id}.
+// Model handles /v1/models/{id}. The id is a path value of the request.
 func (s *API) Model(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
+	id := r.PathValue("id")
 	for _, m := range s.Router.Models(generation.Key(w.(*exchange.Exchange).Salt)) {
 		if m.ID == id || slices.Contains(m.Aliases, id) {
 			jsontext.Write(w, http.StatusOK, appendModel(nil, &m))

@@ -109,13 +109,16 @@ func (c *Call) Classify(h http.Header, ofKey Urgency) *apierr.Error {
 
 // ParseKey splits a line of a key file; see CheckKey.
 func ParseKey(line string) (key string, u Urgency, ok bool) {
-	key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if rest = strings.TrimSpace(rest); rest == "" {
-		return key, urgencyOf(api.Reactive), true
+	words := strings.Fields(line)
+	switch len(words) {
+	case 0:
+		return "", urgencyOf(api.Reactive), true
+	case 1:
+		return words[0], urgencyOf(api.Reactive), true
 	}
-	text, stated := strings.CutPrefix(rest, "class=")
+	text, stated := strings.CutPrefix(words[1], "class=")
 	u, ok = ParseUrgency(text)
-	return key, u, ok && stated
+	return words[0], u, ok && stated && len(words) == 2
 }
 
 // CheckKey reports whether a line of a key file is valid: a key, optionally followed by the default

@@ -2,7 +2,7 @@ package request
 
 import (
 	"encoding/json"
-	"strconv"
+	"fmt"
 	"strings"
 
 	"sandwich/runtime/api"
@@ -102,15 +102,9 @@ func alternatives(texts []string) string {
 	for i, t := range texts {
 		var q strings.Builder
 		for _, r := range t {
-			q.WriteString(`\U` + strings.ToUpper(hex8(r)))
+			fmt.Fprintf(&q, `\U%08X`, r)
 		}
 		quoted[i] = `"` + q.String() + `"`
 	}
 	return "root ::= " + strings.Join(quoted, " | ")
-}
-
-// hex8 returns the code point of r in eight hexadecimal digits.
-func hex8(r rune) string {
-	h := strconv.FormatInt(int64(r), 16)
-	return strings.Repeat("0", 8-len(h)) + h
 }

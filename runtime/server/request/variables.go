@@ -2,6 +2,7 @@ package request
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"sandwich/runtime/api"
@@ -18,7 +19,7 @@ type TemplateOptions struct {
 }
 
 // efforts are the accepted values of reasoning_effort.
-const efforts = " none minimal low medium high xhigh max "
+var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 // Apply sets the template variables of a request: whether the model reasons, under both names that
 // templates use, for how long, and then chat_template_kwargs. Templates ignore variables that they
@@ -33,9 +34,9 @@ func (t *TemplateOptions) Apply(r *api.Request, effortField string) *apierr.Erro
 	}
 	think := t.Think
 	if word := fields.String(t.Effort); word != "" {
-		if strings.Contains(word, " ") || !strings.Contains(efforts, " "+word+" ") {
-			return apierr.Invalid(effortField, "is %q and must be one of%s", jsontext.Clip(word),
-				strings.TrimRight(efforts, " "))
+		if !slices.Contains(efforts, word) {
+			return apierr.Invalid(effortField, "is %q and must be one of %s", jsontext.Clip(word),
+				strings.Join(efforts, " "))
 		}
 		if word == "none" && think == nil {
 			think = new(bool)

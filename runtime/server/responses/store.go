@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"sync"
 
 	"sandwich/runtime/server/apierr"
@@ -48,7 +47,7 @@ type turn struct {
 
 	bytes      int64
 	successors int           // number of turns and requests that continue it
-	leaf       *list.Element // element of the owner's leaves; nil if after > 0 or the turn is gone
+	leaf       *list.Element // element of the owner's leaves; nil if successors > 0 or hidden
 	hidden     bool          // can no longer be requested
 }
 
@@ -249,19 +248,15 @@ func (t *turn) chain() []*turn {
 	return all
 }
 
-// Prefix is the path of stored answers, which their id follows.
-const Prefix = "/v1/responses/"
-
 // noResponse returns the error for an unknown answer.
 func noResponse(status int, id string) *apierr.Error {
 	return apierr.New(status, apierr.TypeInvalid, "response_not_found",
-		"unknown response %q; it was not stored, belongs to "+
-			"another API key, or was evicted", jsontext.Clip(id))
+		"unknown response %q; it was not stored, belongs to another API key, or was evicted", jsontext.Clip(id))
 }
 
-// Get handles GET /v1/responses/{id}.
+// Get handles GET /v1/responses/{id}. The id is a path value of the request.
 func (s *API) Get(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, Prefix)
+	id := r.PathValue("id")
 	t := s.answers.get(w.(*exchange.Exchange).Salt, id)
 	if t == nil {
 		noResponse(http.StatusNotFound, id).Write(w)
@@ -270,12 +265,13 @@ func (s *API) Get(w http.ResponseWriter, r *http.Request) {
 	jsontext.Write(w, http.StatusOK, t.body)
 }
 
-// Delete handles DELETE /v1/responses/{id}.
+// Delete handles DELETE /v1/responses/{id}. The id is a path value of the request.
 func (s *API) Delete(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, Prefix)
+	id := r.PathValue("id")
 	if !s.answers.remove(w.(*exchange.Exchange).Salt, id) {
 		noResponse(http.StatusNotFound, id).Write(w)
 		return
 	}
-	jsontext.Write(w, http.StatusOK, append(jsontext.AppendString([]byte(`{"id":`), id), `,"object":"response","deleted":true}`...))
+	jsontext.Write(w, http.StatusOK, append(jsontext.AppendString([]byte(`{"id":`), id),
+		`,"object":"response","deleted":true}`...))
 }

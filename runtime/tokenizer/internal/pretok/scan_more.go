@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-//Building blocks of the other pre-tokenizers.
+// Building blocks of the other pre-tokenizers.
 
 // runeAt returns the character at i and its length in bytes, which is 0 at the end of text.
 func runeAt(text string, i int) (rune, int) {

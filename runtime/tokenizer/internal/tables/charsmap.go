@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 )
@@ -13,6 +14,10 @@ type CharsMap struct {
 	forms string
 }
 
+// maxForm is the largest accepted normal form, in bytes. It bounds how much longer a text can become.
+// The longest form of Unicode's NFKC has 33 bytes.
+const maxForm = 128
+
 // NewCharsMap parses a precompiled character map. It returns false if the map is damaged.
 func NewCharsMap(blob []byte) (*CharsMap, bool) {
 	if len(blob) < 4 {
@@ -21,6 +26,11 @@ func NewCharsMap(blob []byte) (*CharsMap, bool) {
 	size := uint64(binary.LittleEndian.Uint32(blob))
 	if blob = blob[4:]; size%4 != 0 || size > uint64(len(blob)) {
 		return nil, false
+	}
+	for form := range bytes.SplitSeq(blob[size:], []byte{0}) {
+		if len(form) > maxForm {
+			return nil, false
+		}
 	}
 	m := &CharsMap{nodes: make([]uint32, size/4), forms: string(blob[size:])}
 	for i := range m.nodes {
