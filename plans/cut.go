@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 )
 
@@ -241,10 +242,4 @@ func typeBlock(name string) int {
 }
 
 // lcm returns the least common multiple of two positive numbers.
-func lcm(a, b int) int {
-	x, y := a, b
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return a / max(x, 1) * b
-}
+func lcm(a, b int) int { return a / num.GCD(a, b) * b }

@@ -23,4 +23,5 @@ const (
 	maxDim    = 1 << 24
 	maxLayers = 1 << 12
 	maxCount  = 1 << 20
+	maxValues = 1 << 44 // of all weights of a model: sums of their bytes fit in int64
 )

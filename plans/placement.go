@@ -270,8 +270,13 @@ func (p *Plan) PlacementText() string {
 func (p *Plan) PlaceText(ph phase.Phase) string {
 	for i := range p.Placement {
 		if q := &p.Placement[i]; q.Phase == ph.String() {
-			text := q.Device + map[bool]string{true: ", dense ops"}[q.Ops[0] == DenseOps] +
-				map[bool]string{true: ", optional"}[q.Optional]
+			text := q.Device
+			if q.Ops[0] == DenseOps {
+				text += ", dense ops"
+			}
+			if q.Optional {
+				text += ", optional"
+			}
 			if q.CopyBytes > 0 {
 				text += ", copy of " + mebibytes(q.CopyBytes)
 			}

@@ -136,6 +136,9 @@ func (s ModelShape) Check() error {
 	if s.Heads%s.KVHeads != 0 {
 		return fmt.Errorf("model has %d heads, not a multiple of its %d kv_heads", s.Heads, s.KVHeads)
 	}
+	if s.HeadDim > maxDim/s.Heads {
+		return fmt.Errorf("model has %d heads with a head_dim of %d, more than %d values", s.Heads, s.HeadDim, maxDim)
+	}
 	if len(s.Values) > maxLayers {
 		return fmt.Errorf("model lists %d values, more than %d", len(s.Values), maxLayers)
 	}
@@ -152,6 +155,7 @@ func (s ModelShape) Check() error {
 	if len(s.Weights) == 0 || len(s.Weights) > 4096 {
 		return fmt.Errorf("model lists %d weights, not 1..4096", len(s.Weights))
 	}
+	left := maxValues
 	for _, w := range s.Weights {
 		if w.Role == "" || w.Count < 1 || w.Count > maxCount {
 			return fmt.Errorf("weight %q occurs %d times", w.Role, w.Count)
@@ -159,6 +163,10 @@ func (s ModelShape) Check() error {
 		if err := w.Key().check(); err != nil {
 			return fmt.Errorf("weight %s: %w", w.Role, err)
 		}
+		if w.Count > left/(w.N*w.K) {
+			return fmt.Errorf("weight %s: the weights of the model have more than %d values", w.Role, maxValues)
+		}
+		left -= w.Count * w.N * w.K
 	}
 	return nil
 }

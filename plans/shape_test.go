@@ -60,6 +60,10 @@ func TestModelShapeCheck(t *testing.T) {
 		"weights":  func(s *plans.ModelShape) { s.Weights = nil },
 		"gate":     func(s *plans.ModelShape) { s.Weights[5].N = 1 << 40 },
 		"down":     func(s *plans.ModelShape) { s.Weights[7].Type = "" },
+		"head_dim": func(s *plans.ModelShape) { s.HeadDim = 1 << 24 },
+		"up": func(s *plans.ModelShape) {
+			s.Weights[6].N, s.Weights[6].K, s.Weights[6].Count = 1<<24, 1<<24, 1<<20 // more bytes than int64 holds
+		},
 	} {
 		s := plantest.Llama160M("q4_0")
 		change(&s)

@@ -36,8 +36,10 @@ func parseWeightKey(text string) (WeightKey, error) {
 // WeightKey would inherit its marshalling methods.
 type KeyText WeightKey
 
+// MarshalText implements encoding.TextMarshaler.
 func (k KeyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
 
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (k *KeyText) UnmarshalText(text []byte) error {
 	key, err := parseWeightKey(string(text))
 	*k = KeyText(key)

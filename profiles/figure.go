@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"sandwich/internal/num"
 	"sandwich/topotree"
 )
 
@@ -46,16 +47,12 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[i] + (x-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// round4 rounds to four significant digits.
+// round4 is num.Significant, but keeps infinities and NaN, which Check rejects.
 func round4(x float64) float64 {
-	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return x
 	}
-	mag := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(x))))
-	if math.IsInf(mag, 0) || mag == 0 {
-		return x
-	}
-	return math.Round(x*mag) / mag
+	return num.Significant(x)
 }
 
 // Measured reports whether the figure was measured on the machine that it describes.
@@ -215,7 +212,7 @@ func (m Matrix) checkRows(rows []MatrixRow) error {
 // MaxPU is the highest PU index in any file: topotree.MaxPUs - 1.
 const MaxPU = 16383
 
-// Units returns the active devices, "cpu" for the vector units. A ceiling of several devices bounds
+// Units returns the active devices, one "" for the vector units. A ceiling of several devices bounds
 // them together.
 func (c Ceiling) Units() []string { return strings.Split(c.Device, "+") }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 
 	"sandwich/topotree"
 )
@@ -22,9 +21,6 @@ func newMachineDoc(m *topotree.Machine) machineDoc {
 // machine builds the tree and compares it with the digest in the file. Hand-written files may leave
 // the digest out.
 func (d *machineDoc) machine() (*topotree.Machine, error) {
-	if math.IsNaN(d.QuotaCPUs) || d.QuotaCPUs < 0 || d.QuotaCPUs > topotree.MaxPUs {
-		return nil, fmt.Errorf("machine: invalid quota of %v CPUs", d.QuotaCPUs)
-	}
 	m, err := d.Description.Machine()
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"gopkg.in/yaml.v3"
+
+	"sandwich/internal/message"
 )
 
 // Limits of YAML documents from untrusted sources. A yaml.v3 node takes about 160 bytes, so the
@@ -91,11 +93,7 @@ var unknownField = sync.OnceValue(func() *regexp.Regexp {
 // oneLine joins the lines of an error of the yaml package and truncates the result.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
-	text = unknownField().ReplaceAllString(text, "unknown field $1")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "..."
-	}
-	return text
+	return message.Clip(unknownField().ReplaceAllString(text, "unknown field $1"), 300)
 }
 
 // separators returns an upper bound of the number of nodes: each node follows one of these

@@ -68,6 +68,9 @@ func (d Description) Machine() (*Machine, error) {
 	if m.Allowed.IsEmpty() {
 		m.Allowed = m.Online
 	}
+	if !(d.QuotaCPUs >= 0 && d.QuotaCPUs <= MaxPUs) {
+		return nil, fmt.Errorf("machine description: invalid quota of %v CPUs", d.QuotaCPUs)
+	}
 	for _, l := range d.Levels {
 		if l.Kind == KindMachine || l.Kind == KindNUMA || l.Kind >= KindPU {
 			return nil, fmt.Errorf("machine description: invalid level %s: NUMA nodes belong under "+

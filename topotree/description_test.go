@@ -1,6 +1,7 @@
 package topotree_test
 
 import (
+	"math"
 	"testing"
 
 	"gopkg.in/yaml.v3"
@@ -33,5 +34,10 @@ func TestDescriptionYAML(t *testing.T) {
 	if _, err := (topotree.Description{Online: topotree.CPURange(0, 3),
 		Levels: []topotree.LevelData{{Kind: topotree.KindNUMA}}}).Machine(); err == nil {
 		t.Error("NUMA nodes among the levels were taken")
+	}
+	for _, quota := range []float64{-1, math.NaN(), math.Inf(1), topotree.MaxPUs + 1} {
+		if _, err := (topotree.Description{Online: topotree.CPURange(0, 3), QuotaCPUs: quota}).Machine(); err == nil {
+			t.Errorf("a quota of %v CPUs was taken", quota)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package topotree
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -23,16 +24,13 @@ func distanceClasses(m *Machine) []CPUSet {
 		s.key, s.far = distanceKey(m, n.ID)
 		mbps, ns := localAccess(n)
 		s.key = fmt.Sprintf("%08d %08d %s", 99999999-mbps, ns, s.key)
-		if i := slices.IndexFunc(all, func(o standing) bool { return o.cpus.Intersects(s.cpus) }); i >= 0 {
+		if slices.ContainsFunc(all, func(o standing) bool { return o.cpus.Intersects(s.cpus) }) {
 			continue // another node with the same PUs
 		}
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b standing) int {
-		if a.far != b.far {
-			return a.far - b.far
-		}
-		return compareText(a.key, b.key)
+		return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.key, b.key))
 	})
 	var classes []CPUSet
 	for i, s := range all {
@@ -43,16 +41,6 @@ func distanceClasses(m *Machine) []CPUSet {
 		classes = append(classes, s.cpus)
 	}
 	return classes
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // distanceKey returns the sorted row and column of a node as text, and their sum. It ignores nodes

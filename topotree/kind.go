@@ -60,6 +60,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// IsCache reports whether objects of the kind are caches of L2 or larger.
 func (k Kind) IsCache() bool { return k == KindL4 || k == KindL3 || k == KindL2 }
 
 // CacheKind maps a cache level to a kind. L1 caches belong to a core and form no tree level.

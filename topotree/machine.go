@@ -94,4 +94,5 @@ type Machine struct {
 	Tree *Tree // all online PUs
 }
 
+// MaxMemoryNodes is the largest number of memory nodes of a machine.
 const MaxMemoryNodes = 4096

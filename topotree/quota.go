@@ -1,8 +1,6 @@
 package topotree
 
-import (
-	"math"
-)
+import "math"
 
 // idleQuota is the minimum fraction of a CPU beyond whole ones for which a quota adds another PU;
 // for less, throttling costs more than the PU gains.
@@ -12,10 +10,10 @@ const idleQuota = 0.1
 // fraction counts as a PU: all PUs are throttled together for a part of each period, which is still
 // faster than one PU less.
 func QuotaPUs(cpus float64) int {
-	if cpus <= 0 {
+	if !(cpus > 0) {
 		return 0
 	}
-	return max(1, int(math.Ceil(cpus-idleQuota)))
+	return max(1, int(math.Ceil(min(cpus, math.MaxInt32)-idleQuota)))
 }
 
 // QuotaPUs returns the number of PUs that the machine's quota allows; see the function QuotaPUs.

@@ -41,6 +41,27 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+func TestQuantile(t *testing.T) {
+	var hundred []int
+	for i := range 100 {
+		hundred = append(hundred, i+1)
+	}
+	for percent := 1; percent <= 100; percent++ {
+		if got := Quantile(hundred, float64(percent)/100); got != percent {
+			t.Errorf("quantile %d %% of 1 to 100 is %d", percent, got)
+		}
+	}
+	for _, c := range []struct {
+		x       []float64
+		q, want float64
+	}{{nil, 0.5, 0}, {[]float64{3}, 0, 3}, {[]float64{3}, 1, 3}, {[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.1, 1},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.9, 9}, {[]float64{1, 2, 3}, 0.5, 2}} {
+		if got := Quantile(c.x, c.q); got != c.want {
+			t.Errorf("quantile %v of %v is %v, want %v", c.q, c.x, got, c.want)
+		}
+	}
+}
+
 func TestSignificant(t *testing.T) {
 	for _, c := range []struct{ x, want float64 }{
 		{0, 0}, {math.Inf(1), 0}, {math.NaN(), 0}, {12345.6, 12350}, {-0.000123456, -0.0001235}, {7, 7},
@@ -48,5 +69,8 @@ func TestSignificant(t *testing.T) {
 		if got := Significant(c.x); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("Significant(%g) is %g, want %g", c.x, got, c.want)
 		}
+	}
+	if got := Significant(1e-310); got != 1e-310 { // a power of ten above it overflows
+		t.Errorf("Significant(1e-310) is %g", got)
 	}
 }

@@ -189,10 +189,9 @@ func (e *Evidence) Check() error {
 		}
 	}
 	for _, a := range e.Finalists {
-		if n := len(a.Rounds); n > 0 && (n != len(a.Samples) || !slices.IsSorted(a.Rounds) || a.Rounds[0] < 0) {
-			return fmt.Errorf("arm %.40q has %d samples and %d round numbers; each sample needs one, "+
-				"in ascending order", a.Name,
-				len(a.Samples), n)
+		if n := len(a.Rounds); n > 0 && (n != len(a.Samples) || !ascending(a.Rounds)) {
+			return fmt.Errorf("arm %.40q has %d samples and %d round numbers; each sample needs one, in "+
+				"ascending order", a.Name, len(a.Samples), n)
 		}
 		for _, v := range a.Samples {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -216,6 +215,18 @@ func (e *Evidence) Check() error {
 		return err
 	}
 	return e.Trace.check()
+}
+
+// ascending reports whether round numbers are distinct, in ascending order and not negative.
+func ascending(rounds []int) bool {
+	last := -1
+	for _, r := range rounds {
+		if r <= last {
+			return false
+		}
+		last = r
+	}
+	return true
 }
 
 // maxTraceCandidates bounds the candidates of a search trace.

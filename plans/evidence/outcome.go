@@ -39,6 +39,11 @@ func GainOver(base, arm []Arm) Gain {
 		return Gain{}
 	}
 	var gains []float64
+	for i := range base {
+		if base[i].Test != arm[i].Test {
+			return Gain{}
+		}
+	}
 	for _, round := range base[0].rounds() {
 		logs, whole := 0.0, true
 		for i := range base {
@@ -111,8 +116,8 @@ const exactHalves = 1000
 // MedianRank returns how many of n sorted samples may be dropped at each end so that the rest
 // contains the median with 95 % confidence, for any distribution.
 func MedianRank(n int) int {
-	if n > exactHalves { // 0.5^n underflows: use the normal approximation
-		return int(float64(n)/2 - 0.98*math.Sqrt(float64(n)))
+	if n > exactHalves { // 0.5^n underflows: use the normal approximation with continuity correction
+		return int(float64(n)/2 - 0.98*math.Sqrt(float64(n)) - 0.5)
 	}
 	p := math.Pow(0.5, float64(n)) // probability that exactly k samples are below the median
 	sum := p

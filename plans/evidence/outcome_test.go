@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"sandwich/plans/bundle"
@@ -45,6 +46,15 @@ func TestFewRoundsDecideLittle(t *testing.T) {
 	noise = evidence.Noise(arm(100, 100, 100, 100), arm(101, 99, 100, 102))
 	if g := evidence.GainOver(arm(100, 100, 100, 100), arm(105, 106, 104, 99)); g.Beats(noise) {
 		t.Errorf("slower in a round of four: %+v beats %v", g, noise)
+	}
+}
+
+// TestGainOfDistinctTests checks that the speeds of distinct tests are not compared.
+func TestGainOfDistinctTests(t *testing.T) {
+	a := []evidence.Arm{{Test: "pp64", Samples: []float64{1, 2}}}
+	b := []evidence.Arm{{Test: "pp512", Samples: []float64{3, 4}}}
+	if g := evidence.GainOver(a, b); g != (evidence.Gain{}) {
+		t.Errorf("%+v", g)
 	}
 }
 
@@ -94,12 +104,28 @@ func TestMedianRank(t *testing.T) {
 	}
 }
 
-// Evidence of a stranger may have any number of samples, and from one to the next the rank moves by
-// one at the most.
+// Evidence of a stranger may have any number of samples. Where the rank is approximated, the
+// interval contains the median as often as required, and the rank changes by at most one from one
+// number of samples to the next.
 func TestMedianRankOfMany(t *testing.T) {
 	for n := 900; n < 1200; n++ {
 		if a, b := evidence.MedianRank(n), evidence.MedianRank(n+1); b < a || b > a+1 {
 			t.Errorf("%d may be left out of %d, and %d of one more", a, n, b)
+		}
+	}
+	for n := 990; n < 1100; n++ {
+		k, missed := evidence.MedianRank(n), 0.0
+		ways := func(k int) float64 { // logarithm of n over k
+			all, _ := math.Lgamma(float64(n + 1))
+			below, _ := math.Lgamma(float64(k + 1))
+			above, _ := math.Lgamma(float64(n - k + 1))
+			return all - below - above
+		}
+		for below := range k + 1 {
+			missed += 2 * math.Exp(ways(below)-float64(n)*math.Ln2)
+		}
+		if missed > 0.05 {
+			t.Errorf("n %d: leaving %d out misses the median %.4f of the time", n, k, missed)
 		}
 	}
 	if k := evidence.MedianRank(1_000_000); k < 498_900 || k > 499_100 {
@@ -119,6 +145,17 @@ func TestState(t *testing.T) {
 	}
 	if b.Plan.Tuned = false; b.State() != bundle.Untuned {
 		t.Errorf("never tuned: %s", b.State())
+	}
+}
+
+// TestRoundsCountOnce checks that evidence with a repeated round number is refused.
+func TestRoundsCountOnce(t *testing.T) {
+	_, _, e := plantest.Parts(t)
+	for want, rounds := range map[string][]int{"": {0, 5}, "ascending order": {3, 3}} {
+		e.Finalists[0].Rounds = rounds
+		if err := e.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("rounds %v: %v", rounds, err)
+		}
 	}
 }
 

@@ -45,8 +45,11 @@ func (e *Evidence) Places(phase string) (out []Place, noise float64) {
 		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(a, b Place) int {
-		if (a.Arm == winner) != (b.Arm == winner) {
-			return map[bool]int{true: -1, false: 1}[a.Arm == winner]
+		switch winner {
+		case a.Arm:
+			return -1
+		case b.Arm:
+			return 1
 		}
 		return cmp.Compare(b.Over.Median, a.Over.Median)
 	})

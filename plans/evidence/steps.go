@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/num"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/phase"
@@ -103,9 +104,9 @@ func (e *Evidence) raced() []Steps {
 			!strings.HasPrefix(a.Name, prefix) {
 			continue
 		}
-		if x := slices.Sorted(slices.Values(a.Samples)); len(x) > 0 && x[len(x)/2] > 0 {
+		if rate := num.Median(a.Samples); rate > 0 {
 			s.Seconds = append(s.Seconds, make([]float64, max(0, n-len(s.Seconds)))...)
-			s.Seconds[n-1] = float64(n) / x[len(x)/2]
+			s.Seconds[n-1] = float64(n) / rate
 		}
 	}
 	return []Steps{s}

@@ -2,10 +2,10 @@ package export
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/plans/export/haproxy"
@@ -92,8 +92,7 @@ func prefillRate(b *bundle.Bundle) (rate float64) {
 	prefix := phase.Prefill.String() + ", " + evidence.WinnerMark
 	for _, a := range b.Evidence.Finalists {
 		if strings.HasPrefix(a.Name, prefix) && len(a.Samples) > 0 {
-			x := slices.Sorted(slices.Values(a.Samples))
-			rate = max(rate, x[len(x)/2])
+			rate = max(rate, num.Median(a.Samples))
 		}
 	}
 	return rate

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -39,7 +38,7 @@ func rankTest(x, y arm) float64 {
 	if slices.ContainsFunc(list, func(a aligned) bool { return math.IsNaN(a.value) || math.IsInf(a.value, 0) }) {
 		return 1
 	}
-	rank := midranks(list)
+	rank, _ := midranks(values(list))
 	over, variance := exchanged(rank, list, len(x))
 	if variance <= 0 {
 		return 1
@@ -57,23 +56,11 @@ type aligned struct {
 	ofY   bool
 }
 
-// midranks returns the ranks of the values; equal values share their mean rank.
-func midranks(list []aligned) []float64 {
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(list[a].value, list[b].value) })
+// values returns the values of aligned samples.
+func values(list []aligned) []float64 {
 	out := make([]float64, len(list))
-	for i := 0; i < len(order); {
-		j := i
-		for j < len(order) && list[order[j]].value == list[order[i]].value {
-			j++
-		}
-		for _, k := range order[i:j] {
-			out[k] = float64(i+j+1) / 2
-		}
-		i = j
+	for i, a := range list {
+		out[i] = a.value
 	}
 	return out
 }
@@ -157,7 +144,7 @@ func convolve(a, b []float64) []float64 {
 // so many rows. With fewer rounds, even an arm that wins every round is not significant after
 // Holm's correction.
 func RoundsFor(rows int) int {
-	return max(leastRounds, int(math.Floor(math.Log2(2*float64(max(1, rows))/level)))+1)
+	return int(math.Floor(math.Log2(2*float64(max(1, rows))/level))) + 1
 }
 
 // exchanged returns the difference between the rank sum of y and its mean over all exchanges of

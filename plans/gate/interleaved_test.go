@@ -101,7 +101,8 @@ func overOf(x, y arm) float64 {
 		list = append(list, aligned{math.Log(x[i][0]) - level, i, false}, aligned{math.Log(x[i][1]) - level, i, false},
 			aligned{math.Log(y[i][0]) - level, i, true})
 	}
-	over, _ := exchanged(midranks(list), list, len(x))
+	ranks, _ := midranks(values(list))
+	over, _ := exchanged(ranks, list, len(x))
 	return over
 }
 

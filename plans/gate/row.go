@@ -68,8 +68,8 @@ const DefaultCeiling = 0.07
 // level is the accepted probability of a false alarm for all rows together.
 const level = 0.05
 
-// leastRounds is the minimum number of samples per side. With four, the Mann-Whitney test cannot
-// reach significance.
+// leastRounds is the minimum number of samples per side. With four, two rows whose samples do not
+// overlap at all are not significant after Holm's correction.
 const leastRounds = 5
 
 // Estimate returns the ratio of the candidate to the baseline of a row. interleaved reports whether

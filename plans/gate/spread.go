@@ -71,11 +71,11 @@ func (r *Row) spreads(interleaved bool) (out []Spread) {
 	if len(all) < 4 {
 		return out
 	}
-	middle, wide := all[len(all)/2], Scatter
+	middle, wide := num.Median(all), Scatter
 	if interleaved {
 		wide = TwoSpeeds
 	}
-	out = append(out, Spread{(all[len(all)*3/4] - all[len(all)/4]) / 2 / middle, wide})
+	out = append(out, Spread{(num.Quantile(all, 0.75) - num.Quantile(all, 0.25)) / 2 / middle, wide})
 	if n := len(base) / 3; interleaved && n >= 3 {
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := range 3 {

@@ -173,34 +173,35 @@ const exactRanks = 40
 
 // rankSum returns the U statistic of x over y, and the sum of t^3-t over groups of t equal values.
 func rankSum(x, y []float64) (u, ties float64) {
-	type value struct {
-		v   float64
-		ofX bool
+	ranks, ties := midranks(slices.Concat(x, y))
+	for _, r := range ranks[:len(x)] {
+		u += r
 	}
-	var all []value
-	for _, v := range x {
-		all = append(all, value{v: v, ofX: true})
+	return u - float64(len(x)*(len(x)+1))/2, ties
+}
+
+// midranks returns the rank of each value, from 1; equal values share their mean rank. ties is the
+// sum of t^3-t over groups of t equal values.
+func midranks(values []float64) (ranks []float64, ties float64) {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
 	}
-	for _, v := range y {
-		all = append(all, value{v: v})
-	}
-	slices.SortFunc(all, func(a, b value) int { return cmp.Compare(a.v, b.v) })
-	sum := 0.0
-	for i := 0; i < len(all); {
-		j := i
-		for j < len(all) && all[j].v == all[i].v {
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	ranks = make([]float64, len(values))
+	for i := 0; i < len(order); {
+		j := i + 1 // also for NaN, which does not equal itself
+		for j < len(order) && values[order[j]] == values[order[i]] {
 			j++
 		}
-		for k := i; k < j; k++ {
-			if all[k].ofX {
-				sum += float64(i+j+1) / 2
-			}
+		for _, k := range order[i:j] {
+			ranks[k] = float64(i+j+1) / 2
 		}
 		t := float64(j - i)
 		ties += t*t*t - t
 		i = j
 	}
-	return sum - float64(len(x)*(len(x)+1))/2, ties
+	return ranks, ties
 }
 
 // exactU returns the two-sided probability of at most u for samples of n and m values without ties.

@@ -104,6 +104,14 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 	}
 }
 
+// TestRanksOfInvalidSamples checks that the test ends for samples without an order.
+func TestRanksOfInvalidSamples(t *testing.T) {
+	nan := []float64{math.NaN(), math.NaN()}
+	if p := mannWhitney(nan, []float64{1, 2}); !(p >= 0 && p <= 1) {
+		t.Errorf("p %v", p)
+	}
+}
+
 func TestRatioOfNothing(t *testing.T) {
 	for _, c := range [][2][]float64{{nil, {1}}, {{0, 0}, {1, 1}}, {{math.NaN()}, {1}}} {
 		if got := ratio(rounds(c[0]), rounds(c[1]), true); got != (Interval{}) {

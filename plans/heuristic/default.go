@@ -115,7 +115,7 @@ func (o Options) ranks(p *profiles.Profile, pus topotree.CPUSet) ([]plans.Rank, 
 	keep := FirstOfEach(ranks, p.ByLoad(cores.Slice(), o.Load), pus.Count())
 	for i := range ranks {
 		ranks[i].PUs = ranks[i].PUs.Intersect(keep)
-		ranks[i].NUMANode = commonNode(p.Machine, ranks[i].PUs)
+		ranks[i].NUMANode = p.Machine.CommonNode(ranks[i].PUs)
 	}
 	return ranks, nil
 }

@@ -80,8 +80,8 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 
 // integerPath returns the integer path of a quantized type: exact integer sums if a matrix unit, or
 // without one the vectors, are faster by them, else superblock activations if the kernels of all
-// workers have them, else int8. A
-// matrix unit that is faster, or was not measured, has no superblock kernels and uses int8.
+// workers have them, else int8. A matrix unit that is faster, or was not measured, has no
+// superblock kernels and uses int8.
 func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
 	if microkernel.ComputeInt8K.Takes(t) && h.integersPay() && h.hasKernels(microkernel.ComputeInt8K, t) {
 		return microkernel.ComputeInt8K

@@ -17,12 +17,12 @@ func MakeRanks(p *profiles.Profile, pus topotree.CPUSet, n int) ([]plans.Rank, e
 		return nil, fmt.Errorf("%d ranks on %d PUs (%s): use from 1 rank to as many as PUs", n, pus.Count(), pus)
 	}
 	if n == 1 {
-		return []plans.Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, nil
+		return []plans.Rank{{PUs: pus, NUMANode: p.Machine.CommonNode(pus)}}, nil
 	}
 	parts := alongTree(p.Machine, pus, n)
 	out := make([]plans.Rank, n)
 	for i, part := range parts {
-		out[i] = plans.Rank{PUs: part, NUMANode: commonNode(p.Machine, part)}
+		out[i] = plans.Rank{PUs: part, NUMANode: p.Machine.CommonNode(part)}
 	}
 	return out, nil
 }
@@ -91,6 +91,3 @@ func FirstOfEach(ranks []plans.Rank, active []int, n int) topotree.CPUSet {
 	}
 	return topotree.NewCPUSet(out...)
 }
-
-// commonNode returns the NUMA node that holds all PUs, or -1.
-func commonNode(m *topotree.Machine, pus topotree.CPUSet) int { return m.CommonNode(pus) }

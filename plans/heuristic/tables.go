@@ -2,12 +2,11 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/qtype"
 	"sandwich/plans"
-
-	"slices"
 )
 
 // rangeEnds lists the last M of each range of rows. The last, open range is laid out for openM

@@ -108,7 +108,8 @@ func tablesOf(a, b *plans.Phase) int {
 	return n
 }
 
-// settings of a plan that are compared in addition to the service configuration.
+// planSettings is the number of settings of a plan that are compared in addition to its service
+// configuration: those in the group "plan" of package diff, without the fingerprint.
 const planSettings = 8
 
 func (r *Review) service(a, b *bundle.Bundle, by map[string][]diff.Change) {
@@ -136,7 +137,7 @@ func (r *Review) service(a, b *bundle.Bundle, by map[string][]diff.Change) {
 		}
 	}
 	r.add("settings", settings...)
-	r.same(planSettings-len(by["plan"]), planSettings, "settings")
+	r.same(planSettings-len(settings), planSettings, "settings")
 	r.add("devices", plainLines(by["placement"])...)
 	r.add("classes of workers", plainLines(by["classes"])...)
 	r.add("arithmetic of weights", plainLines(by["weights"])...)

@@ -29,7 +29,7 @@ type Options struct {
 	ISA     string // of the kernels; "": the widest
 	KV      string // type of the KV cache; "": as the plan says
 	Compute string // auto (also "") or a path
-	Attend  string // what attention adds up by: auto, or a name; "": as the plan says
+	Attend  string // arithmetic of attention's dot products: auto, or a name; "": as the plan says
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
 
@@ -56,7 +56,10 @@ type Options struct {
 // BundleError reports that the requested bundle cannot be used; plans.ExitCode classifies it.
 type BundleError struct{ Err error }
 
+// Error returns the text of the wrapped error.
 func (e *BundleError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
 func (e *BundleError) Unwrap() error { return e.Err }
 
 // Choice is the plan to run.
@@ -328,7 +331,7 @@ func (o *Options) planFlag() string {
 	return "--plans"
 }
 
-// stored returns the newest usable plan of the data folder, or the default plan if there is none.
+// stored returns the newest usable plan of the data folder, or nil if there is none.
 func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) *Choice {
 	if o.Folder == "" {
 		return nil

@@ -1,11 +1,10 @@
 package calibrate
 
 import (
-	"strings"
-	"time"
-
 	"cmp"
 	"fmt"
+	"strings"
+	"time"
 
 	"sandwich/microkernel"
 	"sandwich/profiles"

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
 	"time"
 
 	"sandwich/microkernel"

@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"sandwich/profiles"
-
-	"math"
 )
 
 // Options configures Measure. The zero value selects the quick probe.

@@ -76,7 +76,7 @@ const (
 
 // Check rejects names that are too long and rates that are not finite or not positive.
 func (d *Device) Check() error {
-	if longest := max(len(d.ID), len(d.Name), len(d.API), len(d.Driver)); d.ID == "" || longest > maxText {
+	if d.ID == "" || max(len(d.ID), len(d.Name), len(d.API), len(d.Driver), len(d.Build)) > maxText {
 		return fmt.Errorf("a device without an ID, or with a text of more than %d bytes", maxText)
 	}
 	if len(d.Inexact) > maxClasses {

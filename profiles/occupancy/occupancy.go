@@ -5,6 +5,7 @@ package occupancy
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -83,10 +84,10 @@ func (s *System) Load() map[int]float64 {
 		}
 	}
 	if short && len(out) == 0 && s.load != nil {
-		return clone(s.load) // asked again at once
+		return maps.Clone(s.load) // asked again at once
 	}
 	s.last, s.load = now, out
-	return clone(out)
+	return maps.Clone(out)
 }
 
 // Bound implements Monitor.
@@ -94,14 +95,6 @@ func (s *System) Bound() map[int]bool {
 	out := map[int]bool{}
 	for pu, processes := range BoundThreads(s.root, "") {
 		out[pu] = slices.ContainsFunc(processes, func(p Process) bool { return p.ID != s.self })
-	}
-	return out
-}
-
-func clone(load map[int]float64) map[int]float64 {
-	out := make(map[int]float64, len(load))
-	for pu, share := range load {
-		out[pu] = share
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func (s Section) union(of func(Rank) topotree.CPUSet) topotree.CPUSet {
 func Of(t *topotree.Tree) []Section {
 	full := t.Full()
 	c := cutter{numa: full.LevelOf(topotree.KindNUMA), llc: lastCacheLevel(full), full: full}
-	c.leaf()
+	c.nodeOf, c.cacheOf = c.byCPU(c.numa), c.byCPU(c.llc)
 	var out []Section
 	for d := 0; d <= t.Depth(); d++ {
 		s := c.section(t.Level(d), full.Level(d), d)
@@ -66,8 +66,7 @@ func Of(t *topotree.Tree) []Section {
 
 func sameCut(a, b Section) bool {
 	return slices.EqualFunc(a.Ranks, b.Ranks, func(x, y Rank) bool {
-		return x.Prefill.Equal(y.Prefill) &&
-			x.Decode.Equal(y.Decode)
+		return x.Prefill.Equal(y.Prefill) && x.Decode.Equal(y.Decode)
 	})
 }
 
@@ -89,18 +88,18 @@ type cutter struct {
 	cacheOf   map[int]*topotree.Node
 }
 
-func (c *cutter) leaf() {
-	c.nodeOf, c.cacheOf = map[int]*topotree.Node{}, map[int]*topotree.Node{}
-	for depth, index := range map[int]map[int]*topotree.Node{c.numa: c.nodeOf, c.llc: c.cacheOf} {
-		if depth < 0 {
-			continue
-		}
-		for _, n := range c.full.Level(depth) {
-			for cpu := range n.CPUs.All() {
-				index[cpu] = n
-			}
+// byCPU returns the node of a level of the full tree that holds each PU, none if depth is negative.
+func (c *cutter) byCPU(depth int) map[int]*topotree.Node {
+	nodes := map[int]*topotree.Node{}
+	if depth < 0 {
+		return nodes
+	}
+	for _, n := range c.full.Level(depth) {
+		for cpu := range n.CPUs.All() {
+			nodes[cpu] = n
 		}
 	}
+	return nodes
 }
 
 func (c *cutter) section(nodes, full []*topotree.Node, depth int) Section {

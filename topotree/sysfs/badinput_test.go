@@ -105,6 +105,14 @@ func TestCgroups(t *testing.T) {
 			"sys/fs/cgroup/cpuset/cpuset.cpus": "0,1,6\n", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "300000",
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
 		}), "0-1,6", 3, 3},
+		"no number": {with(map[string]string{
+			"proc/mounts": "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "proc/self/cgroup": "0::/\n",
+			"sys/fs/cgroup/cpu.max": "inf 100000\n",
+		}), "0-7", 0, 0},
+		"more than any machine has": {with(map[string]string{
+			"proc/mounts": "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "proc/self/cgroup": "0::/\n",
+			"sys/fs/cgroup/cpu.max": "9000000000000 1000\n",
+		}), "0-7", 0, 0},
 		"affinity": {with(map[string]string{"proc/self/status": "Name:\tx\nCpus_allowed_list:\t3-4\n"}), "3-4", 0, 0},
 	} {
 		m, err := Read(mapRoot(c.files))

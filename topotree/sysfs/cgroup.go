@@ -152,12 +152,13 @@ func (r *reader) quotaV1(m cgroupMount, group string) {
 }
 
 func (r *reader) quota(quota, period string) {
-	q, err := strconv.ParseFloat(quota, 64)
-	p, err2 := strconv.ParseFloat(period, 64)
+	q, err := strconv.ParseInt(quota, 10, 64)
+	p, err2 := strconv.ParseInt(period, 10, 64)
 	if err != nil || err2 != nil || q <= 0 || p <= 0 {
 		return // "max" and -1 mean unlimited
 	}
-	if cpus := q / p; r.m.QuotaCPUs == 0 || cpus < r.m.QuotaCPUs {
+	cpus := float64(q) / float64(p)
+	if cpus <= topotree.MaxPUs && (r.m.QuotaCPUs == 0 || cpus < r.m.QuotaCPUs) { // a larger one limits nothing
 		r.m.QuotaCPUs = cpus
 	}
 }

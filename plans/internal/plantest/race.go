@@ -17,4 +17,5 @@ func Race(phase, winner string, names []string, samples map[string][]float64) ev
 	return e
 }
 
+// RaceNames lists the arms of a race with one candidate.
 var RaceNames = []string{evidence.ArmDefault, evidence.ArmAgain, evidence.ArmUnpinned, "tuned on PUs 0-1"}
