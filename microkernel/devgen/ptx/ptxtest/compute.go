@@ -73,17 +73,17 @@ func dp4a(x, y, z uint64) uint64 {
 }
 
 func (w *warp) compute(in *instr) error {
-	f := functions[strings.Join(in.op, ".")]
+	f := in.compute
 	if f == nil || len(in.args) < 2 || len(in.args) > 4 || in.args[0].kind != register || in.pred >= 0 {
 		return fmt.Errorf("unknown instruction")
 	}
+	x := [3]*[warpSize]uint64{&w.zeros, &w.zeros, &w.zeros}
+	for i := range in.args[1:] {
+		x[i] = w.values(&in.args[1+i], &w.operands[i])
+	}
 	d := &w.registers[in.args[0].index]
 	for _, l := range w.active {
-		var x [3]uint64
-		for i := range in.args[1:] {
-			x[i] = w.value(&in.args[1+i], l)
-		}
-		d[l] = f(x[0], x[1], x[2])
+		d[l] = f(x[0][l], x[1][l], x[2][l])
 	}
 	return nil
 }

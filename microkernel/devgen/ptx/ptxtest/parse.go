@@ -24,7 +24,9 @@ type param struct {
 
 // instr is an instruction. Operands of vectors follow each other.
 type instr struct {
-	op      []string // divided at dots
+	op      []string                    // divided at dots
+	compute func(x, y, z uint64) uint64 // of a computation; nil: another or an unknown instruction
+	global  bool                        // a transfer to or from global memory
 	text    string
 	pred    int // register of the predicate, or -1
 	negated bool
@@ -150,7 +152,8 @@ func (p *parser) instruction(s string) error {
 		in.pred, s = r, rest
 	}
 	op, rest, _ := strings.Cut(s, " ")
-	in.op = strings.Split(op, ".")
+	in.op, in.compute = strings.Split(op, "."), functions[op]
+	in.global = len(in.op) > 1 && in.op[1] == "global"
 	for _, a := range strings.FieldsFunc(rest, func(r rune) bool { return r == ',' }) {
 		if err := p.operand(&in, strings.TrimSpace(a)); err != nil {
 			return err

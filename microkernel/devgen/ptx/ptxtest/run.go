@@ -34,7 +34,7 @@ func Run(text string, grid [3]int, buffers [][]byte, push []uint32) error {
 	if n != len(buffers) {
 		return fmt.Errorf("the entry has %d addresses, not %d", n, len(buffers))
 	}
-	m := &machine{program: p, params: params, buffers: buffers}
+	m := newMachine(p, params, buffers)
 	for z := range grid[2] {
 		for y := range grid[1] {
 			for x := range grid[0] {
@@ -53,22 +53,33 @@ type machine struct {
 	buffers [][]byte
 	memory  []byte // shared
 	group   [3]int
+	warps   []*warp
 }
 
-func (m *machine) runGroup(group [3]int) error {
-	m.group, m.memory = group, make([]byte, m.shared)
-	for i := range m.memory {
-		m.memory[i] = 0xA5
-	}
-	var warps []*warp
+func newMachine(p *program, params []uint64, buffers [][]byte) *machine {
+	m := &machine{program: p, params: params, buffers: buffers, memory: make([]byte, p.shared)}
 	for first := 0; first < m.size; first += warpSize {
 		w := &warp{machine: m, first: first, live: min(warpSize, m.size-first),
 			registers: make([][warpSize]uint64, m.registers)}
-		warps = append(warps, w)
+		for l := range w.live {
+			w.all = append(w.all, l)
+		}
+		m.warps = append(m.warps, w)
 	}
-	for ended := 0; ended < len(warps); {
+	return m
+}
+
+func (m *machine) runGroup(group [3]int) error {
+	m.group = group
+	for i := range m.memory {
+		m.memory[i] = 0xA5
+	}
+	for _, w := range m.warps {
+		w.reset()
+	}
+	for ended := 0; ended < len(m.warps); {
 		ended = 0
-		for _, w := range warps {
+		for _, w := range m.warps {
 			if err := w.run(); err != nil {
 				return err
 			}
@@ -76,8 +87,8 @@ func (m *machine) runGroup(group [3]int) error {
 				ended++
 			}
 		}
-		if ended > 0 && ended < len(warps) {
-			return fmt.Errorf("%d of %d warps end while others wait at a barrier", ended, len(warps))
+		if ended > 0 && ended < len(m.warps) {
+			return fmt.Errorf("%d of %d warps end while others wait at a barrier", ended, len(m.warps))
 		}
 	}
 	return nil
@@ -88,12 +99,25 @@ type warp struct {
 	*machine
 	first     int // thread
 	live      int
-	pc        [warpSize]int
+	all       []int // the live threads
+	diverged  bool
+	at        int           // program counter of all threads that have not diverged
+	pc        [warpSize]int // program counters of threads that have diverged
 	registers [][warpSize]uint64
 	active    []int // threads that execute the present instruction
+	subset    [warpSize]int
 	ended     bool
 	open      []copy16
 	groups    [][]copy16
+
+	zeros    [warpSize]uint64
+	operands [3][warpSize]uint64 // values of operands that are not registers
+}
+
+// reset prepares the warp for a workgroup.
+func (w *warp) reset() {
+	clear(w.registers)
+	w.diverged, w.at, w.ended, w.open, w.groups = false, 0, false, nil, nil
 }
 
 // copy16 is a pending asynchronous copy.
@@ -102,23 +126,10 @@ type copy16 struct {
 	data [16]byte
 }
 
-// run executes until a barrier or the end. The threads with the lowest program counter go first,
-// so that those that have diverged meet again.
+// run executes until a barrier or the end.
 func (w *warp) run() error {
 	for !w.ended {
-		lowest := w.pc[0]
-		for _, pc := range w.pc[1:w.live] {
-			lowest = min(lowest, pc)
-		}
-		at := w.active[:0]
-		for l, pc := range w.pc[:w.live] {
-			if pc == lowest {
-				at = append(at, l)
-				w.pc[l]++
-			}
-		}
-		w.active = at
-		in := &w.code[lowest]
+		in := w.next()
 		stop, err := w.step(in)
 		if err != nil {
 			return fmt.Errorf("%s: %w", in.text, err)
@@ -128,6 +139,59 @@ func (w *warp) run() error {
 		}
 	}
 	return nil
+}
+
+// next returns the next instruction and advances the threads that execute it, which become active.
+// Of threads that have diverged, those with the lowest program counter go first, so that they meet
+// the others again.
+func (w *warp) next() *instr {
+	if !w.diverged {
+		w.active = w.all
+		w.at++
+		return &w.code[w.at-1]
+	}
+	lowest := w.pc[0]
+	for _, pc := range w.pc[1:w.live] {
+		lowest = min(lowest, pc)
+	}
+	w.active = w.subset[:0]
+	for l, pc := range w.pc[:w.live] {
+		if pc == lowest {
+			w.active = append(w.active, l)
+			w.pc[l]++
+		}
+	}
+	if len(w.active) == w.live {
+		w.diverged, w.at, w.active = false, lowest+1, w.all
+	}
+	return &w.code[lowest]
+}
+
+// branch moves the active threads whose predicate holds to the target.
+func (w *warp) branch(in *instr) {
+	taken := 0
+	for _, l := range w.active {
+		if in.pred < 0 || (w.registers[in.pred][l] != 0) != in.negated {
+			taken++
+		}
+	}
+	if !w.diverged && (taken == 0 || taken == w.live) {
+		if taken > 0 {
+			w.at = in.target
+		}
+		return
+	}
+	if !w.diverged {
+		w.diverged = true
+		for l := range w.live {
+			w.pc[l] = w.at
+		}
+	}
+	for _, l := range w.active {
+		if in.pred < 0 || (w.registers[in.pred][l] != 0) != in.negated {
+			w.pc[l] = in.target
+		}
+	}
 }
 
 // step executes an instruction. It returns true at a barrier and at the end.
@@ -143,11 +207,7 @@ func (w *warp) step(in *instr) (stop bool, err error) {
 		w.ended = in.op[0] == "ret"
 		return true, nil
 	case "bra":
-		for _, l := range w.active {
-			if in.pred < 0 || (w.registers[in.pred][l] != 0) != in.negated {
-				w.pc[l] = in.target
-			}
-		}
+		w.branch(in)
 		return false, nil
 	case "ld", "st":
 		return false, w.transfer(in)
@@ -178,14 +238,21 @@ func (w *warp) value(o *operand, l int) uint64 {
 	return o.value
 }
 
-// address returns the memory at an address of n bytes, aligned to n.
-func (w *warp) address(o *operand, l int, space string, n uint64) ([]byte, error) {
-	at := w.value(o, l)
+// values returns an operand of every thread: the register itself, or to.
+func (w *warp) values(o *operand, to *[warpSize]uint64) *[warpSize]uint64 {
 	if o.kind == register {
-		at += o.value
+		return &w.registers[o.index]
 	}
+	for _, l := range w.active {
+		to[l] = w.value(o, l)
+	}
+	return to
+}
+
+// address returns the n bytes of memory at the address at, a multiple of n.
+func (w *warp) address(at uint64, l int, global bool, n uint64) ([]byte, error) {
 	memory := w.memory
-	if space == "global" {
+	if global {
 		i := int(at>>offsetBits) - 1
 		if i < 0 || i >= len(w.buffers) {
 			return nil, fmt.Errorf("thread %d: address %#x is in no buffer", w.first+l, at)
@@ -193,6 +260,10 @@ func (w *warp) address(o *operand, l int, space string, n uint64) ([]byte, error
 		memory, at = w.buffers[i], at&(1<<offsetBits-1)
 	}
 	if at%n != 0 || at+n > uint64(len(memory)) {
+		space := "shared"
+		if global {
+			space = "global"
+		}
 		return nil, fmt.Errorf("thread %d: offset %d of %d bytes of %s memory", w.first+l, at, len(memory), space)
 	}
 	return memory[at:][:n], nil
@@ -205,22 +276,39 @@ func (w *warp) transfer(in *instr) error {
 		}
 		return nil
 	}
+	load := in.op[0] == "ld"
+	o, value := &in.args[0], &in.args[len(in.args)-1]
+	if load {
+		o, value = value, o
+	}
+	addresses := w.values(o, &w.operands[0])
+	offset := offsetOf(o)
+	var words *[warpSize]uint64
+	if load {
+		words = &w.registers[value.index]
+	} else {
+		words = w.values(value, &w.operands[1])
+	}
 	for _, l := range w.active {
-		if in.op[0] == "ld" {
-			b, err := w.address(&in.args[1], l, in.op[1], 4)
-			if err != nil {
-				return err
-			}
-			w.registers[in.args[0].index][l] = uint64(binary.LittleEndian.Uint32(b))
-			continue
-		}
-		b, err := w.address(&in.args[0], l, in.op[1], 4)
+		b, err := w.address(addresses[l]+offset, l, in.global, 4)
 		if err != nil {
 			return err
 		}
-		binary.LittleEndian.PutUint32(b, uint32(w.value(&in.args[1], l)))
+		if load {
+			words[l] = uint64(binary.LittleEndian.Uint32(b))
+		} else {
+			binary.LittleEndian.PutUint32(b, uint32(words[l]))
+		}
 	}
 	return nil
+}
+
+// offsetOf returns what an address operand adds to its register.
+func offsetOf(o *operand) uint64 {
+	if o.kind == register {
+		return o.value
+	}
+	return 0
 }
 
 func (w *warp) copyAsync(in *instr) error {
@@ -239,11 +327,11 @@ func (w *warp) copyAsync(in *instr) error {
 		return nil
 	}
 	for _, l := range w.active {
-		to := w.value(&in.args[0], l) + in.args[0].value
-		if _, err := w.address(&in.args[0], l, "shared", 16); err != nil {
+		to := w.value(&in.args[0], l) + offsetOf(&in.args[0])
+		if _, err := w.address(to, l, false, 16); err != nil {
 			return err
 		}
-		from, err := w.address(&in.args[1], l, "global", 16)
+		from, err := w.address(w.value(&in.args[1], l)+offsetOf(&in.args[1]), l, true, 16)
 		if err != nil {
 			return err
 		}
