@@ -213,8 +213,12 @@ func testKilled(t *testing.T, id string, o Options, phases ...phase.Phase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids := slices.DeleteFunc(children(t), func(pid int) bool { return slices.Contains(earlier, pid) })
-	if len(pids) != 1 {
+	var pids []int
+	started := func() bool { // the list of a thread that ends at this moment is not read
+		pids = slices.DeleteFunc(children(t), func(pid int) bool { return slices.Contains(earlier, pid) })
+		return len(pids) == 1
+	}
+	if !soon(t, started) {
 		t.Fatalf("the driver has processes %v, want one", pids)
 	}
 	if dev.Info().Exact != device.AllExact {

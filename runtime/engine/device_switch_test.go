@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,7 +45,15 @@ func TestDeviceSwitches(t *testing.T) {
 		"always bound by memory": func(*Options) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dev := sim.New(sim.Config{Unified: true})
+			// The device begins when all requests are queued, so that they run together.
+			var armed atomic.Bool
+			var queued sync.WaitGroup
+			dev := sim.New(sim.Config{Unified: true, Fault: func(device.Ticket) sim.Fault {
+				if armed.Load() {
+					queued.Wait()
+				}
+				return sim.None
+			}})
 			t.Cleanup(func() { dev.Close() })
 			o := options()
 			o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill},
@@ -65,7 +74,13 @@ func TestDeviceSwitches(t *testing.T) {
 					return true
 				}
 			}
-			sameTokens(t, allTokens(t, e, list), want)
+			all := slices.Clone(list)
+			queued.Add(len(all))
+			for i := range all {
+				all[i].Queued = func(api.Queue) { queued.Done() }
+			}
+			armed.Store(true)
+			sameTokens(t, allTokens(t, e, all), want)
 			if name == "always bound by memory" && asked == 0 {
 				t.Error("no forwards were compared")
 			}

@@ -156,13 +156,20 @@ func (p *predictor) limit(from, to int, b *kvcache.Batch) time.Duration {
 	return p.least + patience*predicted
 }
 
+// awaitParts is the number of parts of a limit that await waits for one after the other.
+const awaitParts = 8
+
 // await waits for a submission. If it takes longer than the limit, the error wraps device.ErrLost.
+// Time for which this process is stopped, as by a hypervisor, uses up one part of the limit, however
+// long it is.
 func await(ctx context.Context, dev device.Device, t device.Ticket, limit time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := dev.Wait(limited, t)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("%w: no result after %v", device.ErrLost, limit.Round(time.Millisecond))
+	for range awaitParts {
+		limited, cancel := context.WithTimeout(ctx, limit/awaitParts)
+		err := dev.Wait(limited, t)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return err
+		}
 	}
-	return err
+	return fmt.Errorf("%w: no result after %v", device.ErrLost, limit.Round(time.Millisecond))
 }

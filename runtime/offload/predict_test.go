@@ -1,9 +1,12 @@
 package offload
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"sandwich/runtime/device"
 	"sandwich/runtime/kvcache"
 )
 
@@ -87,5 +90,35 @@ func TestPredictorAttention(t *testing.T) {
 	q.learn(11*ms, 0, 2, rowsAt(64, 0)) // parts of unknown durations
 	if got := q.predict(0, 2, rowsAt(64, 0)); got < 10*ms || got > 12*ms {
 		t.Errorf("a segment with both parts: %v", got)
+	}
+}
+
+// late is a device whose submission has not ended in the first waits.
+type late struct {
+	device.Device
+	waits int
+}
+
+func (d *late) Wait(ctx context.Context, _ device.Ticket) error {
+	if d.waits--; d.waits < 0 {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAwait checks that a limit that passes while the process is stopped, and so ends one wait, does
+// not lose the device, and that a device that never reports is lost.
+func TestAwait(t *testing.T) {
+	for waits, lost := range map[int]bool{0: false, 1: false, awaitParts - 1: false, awaitParts: true} {
+		err := await(t.Context(), &late{waits: waits}, 1, 1)
+		if errors.Is(err, device.ErrLost) != lost || !lost && err != nil {
+			t.Errorf("%d waits without a result: %v", waits, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := await(ctx, &late{waits: 99}, 1, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that leaves: %v", err)
 	}
 }
