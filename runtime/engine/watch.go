@@ -64,6 +64,9 @@ func (w *watch) look() {
 	}
 	before := w.available()
 	if now.Equal(before) {
+		w.mu.Lock()
+		w.now.Places.At = now.Places.At // of moved workers
+		w.mu.Unlock()
 		return
 	}
 	teams, planned := w.runner.TeamsFor(now)
