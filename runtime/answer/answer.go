@@ -49,31 +49,31 @@ type Model struct {
 // outlive the Generator. Sizes of the model and tokens around texts come from the engine and the
 // tokenizer. parallel is the number of requests that run at the same time. verdict is the result of
 // plan verify for the engine's plan.
-func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict check.Judgement) *Generator {
-	m := Describe(told, tok, e.Runner().Model)
-	m.Context, m.Parallel = e.Context(), parallel
+func New(e *engine.Engine, tok *tokenizer.Tokenizer, m Model, parallel int, verdict check.Judgement) *Generator {
+	info := Describe(m, tok, e.Runner().Model)
+	info.Context, info.Parallel = e.Context(), parallel
 	text := textio.New(e, tok)
 	text.FindMarks = e.Prefixes() != nil
-	return &Generator{model: m, engine: e, text: text, tok: tok, verdict: verdict,
+	return &Generator{model: info, engine: e, text: text, tok: tok, verdict: verdict,
 		cache: newGrammarCache(cacheBytes, newCompilations()),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
 
 // Describe returns the description of a model for clients, without Context and Parallel. It holds
 // no memory of the model file. ops need no weights.
-func Describe(told Model, tok *tokenizer.Tokenizer, ops *model.Model) generation.ModelInfo {
-	m := generation.ModelInfo{ID: told.Name, Created: time.Now(), Arch: strings.Clone(told.Arch), Type: told.Type,
-		Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes, Template: strings.Clone(told.Template)}
+func Describe(m Model, tok *tokenizer.Tokenizer, ops *model.Model) generation.ModelInfo {
+	info := generation.ModelInfo{ID: m.Name, Created: time.Now(), Arch: strings.Clone(m.Arch), Type: m.Type,
+		Digest: m.Digest, Parameters: m.Parameters, Bytes: m.Bytes, Template: strings.Clone(m.Template)}
 	if ops.Pooled() {
-		m.Vector, m.Scores = ops.Outputs, ops.Scores
+		info.Vector, info.Scores = ops.Outputs, ops.Scores
 	}
 	if id, ok := tok.BOS(); ok {
-		m.BOS = string(tok.Piece(id))
+		info.BOS = string(tok.Piece(id))
 	}
 	if id, ok := tok.EOS(); ok {
-		m.EOS = string(tok.Piece(id))
+		info.EOS = string(tok.Piece(id))
 	}
-	return m
+	return info
 }
 
 // Meter adds the energy that a meter reads to the metrics. It must be called before the Generator

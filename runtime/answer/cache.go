@@ -21,13 +21,13 @@ const cacheBytes = 24 << 20
 // dropped when memory runs out.
 type grammarCache struct {
 	work *compilations
-	// bytes that may still be cached
-	mu    sync.Mutex
-	left  int64 // of *cachedGrammar with idle matchers, most recently used first
-	byKey map[grammarKey]*cachedGrammar
-	used  list.List // of *cachedGrammar with idle matchers, the latest used first
 
-	compiled, reused int64
+	mu    sync.Mutex // guards the fields below
+	left  int64      // bytes that may still be cached
+	byKey map[grammarKey]*cachedGrammar
+	used  list.List // of *cachedGrammar with idle matchers, most recently used first
+
+	compiled, reused int64 // counts of find
 }
 
 type grammarKey [sha256.Size]byte

@@ -60,6 +60,14 @@ const (
 	Shared
 )
 
+// HostUsage returns the usage of buffers on a device that this process reads or writes.
+func HostUsage(d Device) Usage {
+	if d.Info().HostVisible {
+		return HostVisible
+	}
+	return DeviceLocal
+}
+
 // Sharing says how the cores and a device use the same memory in [Shared] buffers.
 type Sharing uint8
 

@@ -53,7 +53,7 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 // monitor returns a monitor of the memory that the device and the cores share, or nil if they share
 // none or run one forward at a time.
 func (o *DeviceOptions) monitor(r *forward.Runner) *traffic.Monitor {
-	alone := o.Device == nil || len(o.Phases) == phase.Count || o.ExpertsOnCores
+	alone := o.Device == nil || len(o.Phases) == phase.Count || o.needsCores
 	if alone || o.IgnoreTraffic || !o.Device.Info().Unified {
 		return nil
 	}
@@ -66,28 +66,14 @@ func (e *Engine) contends(pos, n, rows, positions int) bool {
 	if e.onDevice.device == nil {
 		return false
 	}
-	at := func(s traffic.Side) *cost.Table {
-		if s == traffic.Device {
-			return e.onDevice.costs
-		}
-		return e.cores.costs
-	}
-	ofPrefill, ofDecode := e.sides()
-	prefill := traffic.Work{Positions: pos + n, Takes: at(ofPrefill).Forward(phase.Prefill, cost.Span(pos, n))}
-	decode := traffic.Work{Positions: positions, Takes: at(ofDecode).Forward(phase.Decode,
+	prefill := traffic.Work{Positions: pos + n, Takes: e.costsOf(phase.Prefill).Forward(phase.Prefill,
+		cost.Span(pos, n))}
+	decode := traffic.Work{Positions: positions, Takes: e.costsOf(phase.Decode).Forward(phase.Decode,
 		cost.Load{Rows: rows, Heads: rows, Positions: positions})}
-	if ofPrefill == traffic.Device {
+	if e.deviceRuns(phase.Prefill) {
 		return e.contend(decode, prefill)
 	}
 	return e.contend(prefill, decode)
-}
-
-// sides returns where prefills and decode batches run.
-func (e *Engine) sides() (ofPrefill, ofDecode traffic.Side) {
-	if e.sched.Lanes()[deviceLane].Serves(phase.Prefill) {
-		return traffic.Device, traffic.Cores
-	}
-	return traffic.Cores, traffic.Device
 }
 
 // learnTraffic takes a complete forward of the lane into the measured flow of its side.
@@ -104,14 +90,6 @@ func (c *lane) learnTraffic(act *sched.Action, done bool) {
 		side = traffic.Device
 	}
 	c.traffic.Learn(side, w)
-}
-
-// deviceRuns reports whether the device runs the forwards of a phase, at least but for the experts.
-func (e *Engine) deviceRuns(p phase.Phase) bool {
-	if e.accelerates.ExpertsOnCores {
-		return e.cores.shared[p]
-	}
-	return e.sched.Lanes()[deviceLane].Serves(p)
 }
 
 // compileAhead lets the device compile kernels for the rows of the chunks of a prompt, while the
@@ -272,25 +250,15 @@ func (l *lanes) moveToCores(f failure) {
 	l.queue(act)
 }
 
-// lose moves the device's lane to the cores. It closes a device that failed, whose driver may hang;
-// one that was stopped because the engine ends remains open.
+// lose moves the device's lane to the cores. It closes a device that failed; one that was stopped
+// because the engine ends remains open.
 func (l *lanes) lose(err error) {
 	c := &l.onDevice
 	stopped, exact := errors.Is(err, context.Canceled), c.device.Exact()
 	if device := c.device; stopped {
 		l.running.Go(func() { closeDevice(device) })
 	} else {
-		closed := make(chan struct{})
-		l.running.Go(func() {
-			defer close(closed)
-			_ = l.accelerates.Device.Close()
-		})
-		if device.SharesKV() { // which it may still write to
-			select {
-			case <-closed:
-			case <-time.After(closeLimit):
-			}
-		}
+		l.closeFailed(device)
 	}
 	l.mu.Lock()
 	c.device, c.costs, c.ended = nil, l.cores.costs, time.Time{}
@@ -319,6 +287,22 @@ func (l *lanes) lose(err error) {
 			after = "requests that have started fail, since its results differ by rounding"
 		}
 		l.lost(fmt.Errorf("the device failed; %s: %w", after, err))
+	}
+}
+
+// closeFailed closes a device in the background, since its driver may hang. If the device may still
+// write to the KV cache of the cores, closeFailed waits for the end of that, at most closeLimit.
+func (l *lanes) closeFailed(r *offload.Runner) {
+	closed := make(chan struct{})
+	l.running.Go(func() {
+		defer close(closed)
+		_ = l.accelerates.Device.Close()
+	})
+	if r.SharesKV() {
+		select {
+		case <-closed:
+		case <-time.After(closeLimit):
+		}
 	}
 }
 

@@ -165,12 +165,9 @@ const (
 // measureDevice times a forward of each phase on the cores and on the device. A forward is a piece;
 // nothing else may run meanwhile.
 func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, pieces background.Run,
-	context int) (t DeviceTimes, err error) {
-	t.Rows = max(1, min(MeasuredRows, r.Plan.Chunk, context-2))
-	tokens := make([]int32, t.Rows)
-	for i := range tokens {
-		tokens[i] = int32((i*7919 + 1) % r.Model.Dims.Vocab)
-	}
+	positions int) (t DeviceTimes, err error) {
+	t.Rows = max(1, min(MeasuredRows, r.Plan.Chunk, positions-2))
+	tokens := measuredPrompt(r, t.Rows)
 	r.Lead(func(l *pool.Leader) {
 		s := NewSequence(r, l)
 		defer s.Reset()
@@ -204,6 +201,16 @@ func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, p
 		}
 	})
 	return t, err
+}
+
+// measuredPrompt returns a prompt of n different tokens, as far as the vocabulary has them.
+func measuredPrompt(r *forward.Runner, n int) []int32 {
+	const stride = 7919 // a prime
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32((i*stride + 1) % r.Model.Dims.Vocab)
+	}
+	return tokens
 }
 
 // least returns the least time of f, which piece calls.

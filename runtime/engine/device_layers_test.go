@@ -88,7 +88,8 @@ func TestDeviceLayers(t *testing.T) {
 				return
 			}
 			for _, p := range phase.All {
-				if on := e.cores.shared[p]; on != (len(c.runs) > int(p)) {
+				want := len(c.runs) > int(p)
+				if on := e.cores.shared[p]; on != want || c.runs != nil && e.deviceRuns(p) != want {
 					t.Errorf("%s on the device: %v", p, on)
 				}
 			}

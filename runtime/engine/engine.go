@@ -27,6 +27,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
+	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
@@ -44,26 +45,78 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // newEngine returns an engine whose loop does not run yet.
-func newEngine(ctx context.Context, o Options) (*Engine, error) {
+func newEngine(ctx context.Context, o Options) (e *Engine, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	pieces := background.In(o.Turns)
-	most := o.Parallel + o.Queue
-	shape, err := arch.ConfigOf(o.File)
+	maxEmbeds := o.Parallel + o.Queue
+	rows, err := o.setSizes()
 	if err != nil {
 		return nil, err
+	}
+	r, err := openRunner(ctx, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	var on *offload.Runner
+	defer func() {
+		if err != nil {
+			closeDevice(on)
+			r.Close()
+		}
+	}()
+	pieces := background.In(o.Turns)
+	if on, err = o.Accelerator.openDevice(ctx, r, pieces, sched.Sets, o.LogitRows, o.Context); err != nil {
+		return nil, err
+	}
+	monitor := o.Accelerator.monitor(r)
+	e = &Engine{
+		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
+		buffer: sampling.NewBuffer(r.Assembly().Workers.Vec, r.Model.Dims.Vocab),
+		jobs:   map[sched.ID]*job{}, maxEmbeds: maxEmbeds,
+		wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(), turns: o.Cores,
+		observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator,
+		traffic: monitor, contend: monitor.Contend,
+	}
+	e.cores.Engine = e
+	pieces.Once(func() { e.cores.costs = forecast.NewCosts(r.Model, o.Plan, o.Profile) })
+	var copies bool
+	pieces.Once(func() { e.drafting, copies, err = newDrafting(o.Speculation, r, o.Profile, rows) })
+	if err != nil {
+		return nil, err
+	}
+	config := e.schedulerConfig(&o, rows, copies)
+	if pieces.Once(func() { e.sched, err = sched.New(config) }); err != nil {
+		return nil, err
+	}
+	e.openPrefixes(&o)
+	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(on, &o.Accelerator))
+	e.lanes.quantum = cmp.Or(o.Quantum, sched.DefaultQuantum)
+	return e, nil
+}
+
+// setSizes sets the options of the load of a model that follow from the sizes of the engine. It
+// returns the most rows of a decode batch.
+func (o *Options) setSizes() (rows int, err error) {
+	shape, err := arch.ConfigOf(o.File)
+	if err != nil {
+		return 0, err
 	}
 	if shape.Pooling != model.NoPooling {
 		o.Parallel = max(o.Parallel, minTexts)
 	}
-	rows := sched.DecodeRows(o.Parallel, o.Plan.BatchMax)
+	rows = sched.DecodeRows(o.Parallel, o.Plan.BatchMax)
 	o.LogitRows = max(o.LogitRows, rows)
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context+1))
 	o.Options.Context = max(o.Options.Context, o.Context)
 	o.Sequences = sched.Residents(o.Parallel)
 	o.setLoad(rows)
-	r, err := forward.Open(ctx, o.Options)
+	return rows, nil
+}
+
+// openRunner opens a runner with all sets of activations that a scheduler may use.
+func openRunner(ctx context.Context, o forward.Options) (*forward.Runner, error) {
+	r, err := forward.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -71,57 +124,29 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
-	accelerator, err := o.Accelerator.openDevice(ctx, r, pieces, sched.Sets, o.LogitRows, o.Context)
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	var costs *cost.Table
-	var drafts *drafting.Drafting
-	var copies bool
-	pieces.Once(func() { costs = forecast.NewCosts(r.Model, o.Plan, o.Profile) })
-	pieces.Once(func() { drafts, copies, err = newDrafting(o.Speculation, r, o.Profile, rows) })
-	if err != nil {
-		closeDevice(accelerator)
-		r.Close()
-		return nil, err
-	}
-	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.Assembly().Stores,
-		BatchRows: rows, Allot: drafts.Allot, CopyStates: copies,
-		MaxRunning: o.Parallel, Queue: o.Queue,
-		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
-		Quantum: o.Quantum, Bound: o.Bound,
-		TPOT: o.TPOT, NoPreemption: o.NoPreemption, NoPiggyback: o.NoPiggyback,
+	return r, nil
+}
+
+// schedulerConfig returns the configuration of the scheduler for decode batches of up to rows rows.
+// copies is sched.Config.CopyStates.
+func (e *Engine) schedulerConfig(o *Options, rows int, copies bool) sched.Config {
+	m := e.runner.Model
+	c := sched.Config{Lanes: o.Accelerator.lanes(), Stores: e.runner.Assembly().Stores,
+		BatchRows: rows, Allot: e.drafting.Allot, CopyStates: copies,
+		MaxRunning: o.Parallel, Queue: o.Queue, Chunk: o.Plan.Chunk, LogitRows: o.LogitRows,
+		Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging, Quantum: o.Quantum, Bound: o.Bound, TPOT: o.TPOT,
+		NoPreemption: o.NoPreemption, NoPiggyback: o.NoPiggyback,
 		Forecast: func(rows, positions int) time.Duration {
-			return costs.Forward(phase.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
+			l := cost.Load{Rows: rows, Heads: rows, Positions: positions}
+			return e.costsOf(phase.Decode).Forward(phase.Decode, l)
 		}}
-	if r.Model.Pooled() {
-		config.Texts, config.Whole, config.Queue = true, r.Model.WholeText(), most*maxTexts
+	if m.Pooled() {
+		c.Texts, c.Whole, c.Queue = true, m.WholeText(), e.maxEmbeds*maxTexts
 	}
-	var e *Engine
-	monitor := o.Accelerator.monitor(r)
-	if monitor != nil {
-		config.Contends = func(pos, n, rows, positions int) bool { return e.contends(pos, n, rows, positions) }
+	if e.traffic != nil {
+		c.Contends = e.contends
 	}
-	var scheduler *sched.Scheduler
-	if pieces.Once(func() { scheduler, err = sched.New(config) }); err != nil {
-		closeDevice(accelerator)
-		r.Close()
-		return nil, err
-	}
-	e = &Engine{
-		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
-		buffer: sampling.NewBuffer(r.Assembly().Workers.Vec, r.Model.Dims.Vocab),
-		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		begin: time.Now(), drafting: drafts, turns: o.Cores,
-		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator,
-		traffic: monitor, contend: monitor.Contend,
-	}
-	e.cores.Engine, e.cores.costs = e, costs
-	e.openPrefixes(&o)
-	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator, &o.Accelerator))
-	e.lanes.quantum = cmp.Or(o.Quantum, sched.DefaultQuantum)
-	return e, nil
+	return c
 }
 
 // check returns an error for sizes below one and options that need others.
@@ -176,8 +201,8 @@ func (e *Engine) shut() {
 	e.poke()
 	<-e.ended
 	e.watch.close()
+	e.lanes.running.Wait() // first: a forward that ends may still start a divided one
 	e.lanes.endDivided()
-	e.lanes.running.Wait()
 	e.stored.close()
 	closeDevice(e.onDevice.device)
 	e.runner.Close()
@@ -223,13 +248,13 @@ func (e *Engine) process(ctx context.Context, j *job, emit func(api.Token) error
 	if err := e.submit(j); err != nil {
 		return api.Result{}, err
 	}
+	defer e.cancel(j) // if it has not ended: ctx ended, or a callback failed, panicked or ended the answer
 	if req.Queued != nil {
 		q := e.queueEstimate(j)
 		q.Prompt, q.Cached, q.Diverged = len(req.Prompt), j.cachedOnArrival, diverged
 		q.Stored = max(0, j.storedOnArrival-j.cachedOnArrival)
 		req.Queued(q)
 	}
-	defer e.cancel(j) // if it has not ended: ctx ended, or emit failed, panicked or ended the answer
 	if req.Prepare != nil {
 		if err := e.prepare(ctx, j); err != nil {
 			return api.Result{}, err

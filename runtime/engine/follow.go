@@ -11,32 +11,19 @@ import (
 
 // follow calls emit for each token of a job until the job ends, ctx ends or emit returns an error.
 func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error) (api.Result, error) {
-	res, told := api.Result{PromptTokens: len(j.req.Prompt)}, 0
+	res, reported := api.Result{PromptTokens: len(j.req.Prompt)}, 0
 	for {
 		select {
 		case <-ctx.Done():
 			return res, ctx.Err()
 		case <-j.out.ready:
 		}
-		told = e.progress(j, told, &res)
+		reported = e.progress(j, reported, &res)
 		steps, end := j.out.take()
 		for _, s := range steps {
-			if s.prompt {
-				if err := emit(s.token()); err != nil {
-					return res, err
-				}
-				continue
+			if !s.prompt {
+				e.countToken(j, s, &res)
 			}
-			if res.Tokens == 0 {
-				res.FirstToken = s.at.Sub(j.arrived)
-				e.remember(j)
-				e.notePrompt(j)
-			}
-			if j.req.Queued != nil {
-				j.output = append(j.output, s.id)
-			}
-			res.Tokens++
-			res.Total = s.at.Sub(j.arrived)
 			switch err := emit(s.token()); {
 			case errors.Is(err, api.ErrStop):
 				return e.finish(res, j, api.FinishStop), nil
@@ -50,9 +37,22 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 		if end.err != nil {
 			return res, end.err
 		}
-
 		return e.finish(res, j, end.reason), nil
 	}
+}
+
+// countToken adds a generated token of a job to its result.
+func (e *Engine) countToken(j *job, s drawnToken, res *api.Result) {
+	if res.Tokens == 0 {
+		res.FirstToken = s.at.Sub(j.arrived)
+		e.remember(j)
+		e.notePrompt(j)
+	}
+	if j.req.Queued != nil {
+		j.output = append(j.output, s.id)
+	}
+	res.Tokens++
+	res.Total = s.at.Sub(j.arrived)
 }
 
 // remember records the tokens of a request whose client asked for its queue position, so that later
@@ -87,11 +87,14 @@ func (e *Engine) times(res *api.Result, j *job) {
 	res.LoadedTokens, res.LoadBegan, res.LoadTime = j.loaded, j.loadBegan, j.loadTime
 }
 
-// progress reports how many tokens of the prompt are computed, until the first token is generated.
-// told is the number reported before; it returns the new one.
-func (e *Engine) progress(j *job, told int, res *api.Result) int {
+// progress reports how many tokens of the prompt are computed, until the first token is generated,
+// if they are more than were reported before. It returns the largest number reported.
+func (e *Engine) progress(j *job, reported int, res *api.Result) int {
 	done := min(j.out.computedPrompt(), len(j.req.Prompt))
-	if j.req.Progress != nil && res.Tokens == 0 && done > told {
+	if done <= reported {
+		return reported // a load failed, its readers reported out of order, or the request was preempted
+	}
+	if j.req.Progress != nil && res.Tokens == 0 {
 		e.mu.Lock() // the first forward of a prompt that is being loaded has not begun
 		cached := j.cached
 		e.mu.Unlock()

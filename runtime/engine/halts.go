@@ -44,13 +44,9 @@ func (a *Accelerator) MeasureHalts(ctx context.Context, r *forward.Runner, l *po
 	if !a.Runs(phase.Prefill) {
 		return h, errors.New("the device does not run prefill; give --device-phases prefill")
 	}
-	list := make([]int32, tokens)
-	for i := range list {
-		list[i] = int32((i*7919 + 1) % r.Model.Dims.Vocab)
-	}
 	s := NewSequence(r, l)
 	defer s.Reset()
-	if err := s.prepare(list, true, false, true); err != nil {
+	if err := s.prepare(measuredPrompt(r, tokens), true, false, true); err != nil {
 		return h, err
 	}
 	var whole haltGate

@@ -16,6 +16,26 @@ import (
 
 var errHungUp = errors.New("the client hung up")
 
+// TestPanicInQueued checks that a request ends if its Queued callback panics, which a server may
+// recover.
+func TestPanicInQueued(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	func() {
+		defer func() {
+			if recover() != errHungUp {
+				t.Error("the panic did not reach the caller")
+			}
+		}()
+		_, _ = e.Generate(t.Context(), api.Request{Prompt: tinyPrompt(1, 20), IgnoreEOS: true,
+			Queued: func(api.Queue) { panic(errHungUp) }}, func(api.Token) error { return nil })
+	}()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.jobs) > 0 {
+		t.Errorf("%d requests continue", len(e.jobs))
+	}
+}
+
 // TestRandomCancels cancels some of many concurrent requests at random moments: the others get
 // exactly their tokens.
 func TestRandomCancels(t *testing.T) {

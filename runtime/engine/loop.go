@@ -38,7 +38,7 @@ func (w wall) Wait(idle bool) bool {
 		<-w.e.wake
 		w.e.idle.Store(false)
 	}
-	w.e.beats.Add(1)
+	w.e.iterations.Add(1)
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
 	return !w.e.closing
@@ -50,7 +50,7 @@ func (w wall) Wait(idle bool) bool {
 func (e *Engine) Progress() (count uint64, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	count = e.beats.Load() + e.cores.gate.passed.Load() + e.onDevice.gate.passed.Load() +
+	count = e.iterations.Load() + e.cores.gate.passed.Load() + e.onDevice.gate.passed.Load() +
 		uint64(e.counts.Prefills+e.counts.Decodes)
 	return count, e.idle.Load()
 }

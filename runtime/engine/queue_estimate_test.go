@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,22 @@ func TestProgress(t *testing.T) {
 			}
 			before = p.Done
 		}
+	}
+}
+
+// TestProgressNeverFalls checks that progress that falls, as when a load fails, is not reported.
+func TestProgressNeverFalls(t *testing.T) {
+	e := byHand(t, tinyOptions(t))
+	var done []int
+	j := &job{req: &api.Request{Prompt: make([]int32, 100),
+		Progress: func(p api.Progress) { done = append(done, p.Done) }}}
+	reported := 0
+	for _, computed := range []int{30, 60, 40, 60, 70, 0, 200} {
+		j.out.report(computed)
+		reported = e.progress(j, reported, &api.Result{})
+	}
+	if want := []int{30, 60, 70, 100}; !slices.Equal(done, want) || reported != 100 {
+		t.Errorf("reported %v, want %v", done, want)
 	}
 }
 

@@ -104,6 +104,24 @@ func TestReplan(t *testing.T) {
 	}
 }
 
+// TestMovedWorkersAreShown checks that the statistics have the PUs of workers that were moved, which
+// changes nothing else.
+func TestMovedWorkersAreShown(t *testing.T) {
+	o := wideOptions(t)
+	o.Note = func(text string) { t.Errorf("note %q", text) }
+	e := byHand(t, o)
+	for _, pu := range []int{0, 3, 4} {
+		at := []int{pu, 1, 2}
+		e.watch.read = func() (cpus.State, error) {
+			return cpus.State{Places: pool.Places{Allowed: []int{0, 1, 2, 3, 4}, At: at}}, nil
+		}
+		e.watch.look()
+		if got := e.Stats().Places.At; !slices.Equal(got, at) {
+			t.Errorf("workers are shown on %v, want %v", got, at)
+		}
+	}
+}
+
 // TestNoPlaceLeft takes every PU of the plan away: new requests are refused with the reason until
 // one is back.
 func TestNoPlaceLeft(t *testing.T) {

@@ -32,6 +32,16 @@ func promptScores(t *testing.T, prompt []int32, top int) (want []api.Token) {
 	return want
 }
 
+// TestStopInPrompt checks that emit can end an answer at a token of the prompt.
+func TestStopInPrompt(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	res, err := e.Generate(t.Context(), api.Request{Prompt: tinyPrompt(1, 20), MaxTokens: 5, Logprobs: true,
+		OfPrompt: true}, func(tok api.Token) error { return api.ErrStop })
+	if err != nil || res.Finish != api.FinishStop || res.Tokens != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
 // TestPromptLogprobs checks that the tokens of a prompt come first and once, with the model's log
 // probabilities: alone, in a batch, and with preemption. The generated tokens must be those of a
 // request without log probabilities.

@@ -25,9 +25,9 @@ type Sequence struct {
 
 // NewSequence returns an empty sequence that may use all KV blocks of the runner.
 func NewSequence(r *forward.Runner, l *pool.Leader) *Sequence {
-	line := &Sequence{r: r, l: l, cache: r.Assembly().NewCache()}
-	line.seq = line.cache.Open(kvcache.Salt{})
-	return line
+	s := &Sequence{r: r, l: l, cache: r.Assembly().NewCache()}
+	s.seq = s.cache.Open(kvcache.Salt{})
+	return s
 }
 
 // Through lets a device run the forwards of its phases until ctx ends. nil changes nothing.

@@ -12,7 +12,6 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/device"
-	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/engine/drafting"
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/engine/sampling"
@@ -150,19 +149,19 @@ type Engine struct {
 	embedCalls int // running calls of Embed
 	maxEmbeds  int // limit of embedCalls
 
-	cores    lane // forwards that run on the cores
-	onDevice lane // forwards of the phases that the device serves, if there is one
-	lanes    lanes
-	leader   *pool.Leader
-	turns    Cores // Options.Cores
-	observe  func(f Forward)
-	lost     func(err error)
-	wake     chan struct{} // capacity 1
-	beats    atomic.Uint64 // iterations of the loop
-	idle     atomic.Bool   // the loop waits for a request
-	ended    chan struct{}
-	begin    time.Time
-	once     sync.Once // of Close
+	cores      lane // forwards that run on the cores
+	onDevice   lane // forwards of the phases that the device serves, if there is one
+	lanes      lanes
+	leader     *pool.Leader
+	turns      Cores // Options.Cores
+	observe    func(f Forward)
+	lost       func(err error)
+	wake       chan struct{} // capacity 1
+	iterations atomic.Uint64 // iterations of the loop
+	idle       atomic.Bool   // the loop waits for a request
+	ended      chan struct{}
+	begin      time.Time
+	once       sync.Once // of Close
 
 	accelerates DeviceOptions // of onDevice
 	// traffic measures the memory that the device and the cores share; nil: they share none.
@@ -275,26 +274,6 @@ type pausedPrefill struct {
 	predicted, took time.Duration
 }
 
-// watch checks the available CPUs at intervals. When the cpuset or the quota shrinks while serving,
-// it makes the runner continue with the remaining workers, under schedules for their number if
-// possible; results do not depend on that. It reports each change once, and returns to the plan
-// when the CPUs are available again. Its methods may be called concurrently.
-type watch struct {
-	runner    *forward.Runner
-	read      func() (cpus.State, error) // asks the system
-	note      func(text string)          // Options.Note
-	displaced func(err error)            // Options.Displaced
-	mover     *cpus.Mover                // nil: workers stay on their PUs
-
-	mu      sync.Mutex      // guards the fields up to the next blank line; not held during calls
-	now     cpus.State      // state at the last check
-	teams   [2]forward.Team // for that state
-	refusal error           // of new requests in that state
-	closed  bool
-
-	watchers sync.WaitGroup // goroutines that use the workers or their memory
-}
-
 // storedPrefixes is the prefix store of an engine and the loads from it.
 type storedPrefixes struct {
 	cache *prefix.Cache // nil: none
@@ -308,10 +287,20 @@ type storedPrefixes struct {
 	always bool
 }
 
-// prefillCosts returns the table that predicts prompts.
-func (e *Engine) prefillCosts() *cost.Table {
-	if d := &e.onDevice; d.device != nil {
-		return d.costs
+// deviceRuns reports whether the device runs the forwards of a phase, possibly with parts of them
+// on the cores. There must be a device, or one that was lost.
+func (e *Engine) deviceRuns(p phase.Phase) bool {
+	if e.accelerates.needsCores {
+		return e.cores.shared[p]
+	}
+	return e.sched.Lanes()[deviceLane].Serves(p)
+}
+
+// costsOf returns the table that predicts the forwards of a phase: that of the device if it runs
+// them, else that of the cores. Engine.mu is held.
+func (e *Engine) costsOf(p phase.Phase) *cost.Table {
+	if e.onDevice.device != nil && e.deviceRuns(p) {
+		return e.onDevice.costs
 	}
 	return e.cores.costs
 }

@@ -99,14 +99,14 @@ func (e *Engine) Costs() *cost.Table {
 
 // Stats returns a snapshot of the engine.
 func (e *Engine) Stats() Stats {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	seen := e.watch.available()
 	var stored *prefix.Stats
 	if e.stored.cache != nil {
 		s := e.stored.cache.Stats()
 		stored = &s
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	seen := e.watch.available()
 	s := Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
 		Places: seen.Places, Quota: seen.Quota, Failed: e.failed, Prefixes: stored,
 		Drafts: e.drafting.Counts()}

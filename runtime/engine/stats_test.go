@@ -2,11 +2,30 @@ package engine
 
 import (
 	"reflect"
+	"sync"
 	"testing"
 
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
+
+// TestMemoryWhileReserving checks that the memory can be read while a lost device's lane gets sets
+// of activations.
+func TestMemoryWhileReserving(t *testing.T) {
+	e := byHand(t, tinyOptions(t))
+	before := e.Stats().Memory.Activations
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if err := e.runner.ReserveMore(); err != nil {
+			t.Error(err)
+		}
+	})
+	e.Stats()
+	wait.Wait()
+	if now := e.Stats().Memory.Activations; now != 2*before {
+		t.Errorf("%d bytes of activations, %d before", now, before)
+	}
+}
 
 // TestStateOf checks the rows of the forward in flight of a lane.
 func TestStateOf(t *testing.T) {

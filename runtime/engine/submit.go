@@ -102,7 +102,7 @@ func (e *Engine) queueEstimate(j *job) (q api.Queue) {
 		}
 	}
 	if others.Rows > 0 {
-		took += time.Duration(chunks) * e.cores.costs.Forward(phase.Decode, others)
+		took += time.Duration(chunks) * e.costsOf(phase.Decode).Forward(phase.Decode, others)
 	}
 	q.First = q.Wait + took
 	return q
@@ -125,7 +125,7 @@ func (e *Engine) prefill(from, to int) (took time.Duration, chunks int) {
 		if from += n; from == to {
 			l.Heads = 1
 		}
-		took += e.prefillCosts().Forward(phase.Prefill, l)
+		took += e.costsOf(phase.Prefill).Forward(phase.Prefill, l)
 	}
 	return took, chunks
 }

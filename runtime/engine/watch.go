@@ -1,12 +1,33 @@
 package engine
 
 import (
+	"sync"
 	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/engine/forward"
 )
+
+// watch checks the available CPUs at intervals. When the cpuset or the quota shrinks while serving,
+// it makes the runner continue with the remaining workers, under schedules for their number if
+// possible; results do not depend on that. It reports each change once, and returns to the plan
+// when the CPUs are available again. Its methods may be called concurrently.
+type watch struct {
+	runner    *forward.Runner
+	read      func() (cpus.State, error) // asks the system
+	note      func(text string)          // Options.Note
+	displaced func(err error)            // Options.Displaced
+	mover     *cpus.Mover                // nil: workers stay on their PUs
+
+	mu      sync.Mutex      // guards the fields up to the next blank line; not held during calls
+	now     cpus.State      // state at the last check
+	teams   [2]forward.Team // for that state
+	refusal error           // of new requests in that state
+	closed  bool
+
+	watchers sync.WaitGroup // goroutines that use the workers or their memory
+}
 
 // watchEvery is the interval between two checks of the available CPUs.
 const watchEvery = time.Second
@@ -43,6 +64,9 @@ func (w *watch) look() {
 	}
 	before := w.available()
 	if now.Equal(before) {
+		w.mu.Lock()
+		w.now.Places.At = now.Places.At // of moved workers
+		w.mu.Unlock()
 		return
 	}
 	teams, planned := w.runner.TeamsFor(now)

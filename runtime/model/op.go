@@ -113,6 +113,12 @@ var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "a
 
 func (k Kind) String() string { return kindNames[k] }
 
+// OfExperts reports whether ops of the kind route rows to experts, compute the experts or combine
+// their results.
+func (k Kind) OfExperts() bool {
+	return k == OpRoute || k == OpDispatch || k == OpExperts || k == OpCombine
+}
+
 // Op is one step of a forward. The fields of Op itself belong to several kinds; each embedded
 // struct has those of one kind or of few, which its comment names.
 type Op struct {

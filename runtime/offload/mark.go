@@ -44,7 +44,7 @@ func newMarks(m *memory) (*marks, error) {
 
 // allocate allocates the memory of a mark.
 func (k *marks) allocate(m *mark) error {
-	return resize(k.dev, &m.at, markSlots*alignment, hostUsage(k.dev))
+	return resize(k.dev, &m.at, markSlots*alignment, device.HostUsage(k.dev))
 }
 
 // step returns the last step of the next submission, and its number.

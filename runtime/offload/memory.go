@@ -135,7 +135,7 @@ func (m *memory) vector(v *model.Vector) (err error) {
 	return err
 }
 
-// upload copies bytes to a buffer of their own. Its size is a multiple of 16.
+// upload copies bytes to a buffer of their own.
 func (m *memory) upload(data []byte) (device.Slice, error) {
 	s, err := m.alloc(uint64(len(data)), device.DeviceLocal)
 	if err != nil {
@@ -145,7 +145,7 @@ func (m *memory) upload(data []byte) (device.Slice, error) {
 }
 
 func (m *memory) alloc(bytes uint64, usage device.Usage) (device.Slice, error) {
-	b, err := m.dev.Alloc(max(16, (bytes+15)/16*16), usage)
+	b, err := allocate(m.dev, bytes, usage)
 	if err != nil {
 		return device.Slice{}, err
 	}
@@ -183,15 +183,12 @@ func resize(dev device.Device, s *device.Slice, bytes uint64, usage device.Usage
 		}
 		s.Buffer = nil
 	}
-	b, err := dev.Alloc(max(alignment, (bytes+alignment-1)/alignment*alignment), usage)
+	b, err := allocate(dev, bytes, usage)
 	s.Buffer = b
 	return err
 }
 
-// hostUsage returns the usage of buffers that the host reads or writes.
-func hostUsage(dev device.Device) device.Usage {
-	if dev.Info().HostVisible {
-		return device.HostVisible
-	}
-	return device.DeviceLocal
+// allocate allocates a buffer of a size rounded up to the alignment, at least one of it.
+func allocate(dev device.Device, bytes uint64, usage device.Usage) (device.Buffer, error) {
+	return dev.Alloc(max(alignment, (bytes+alignment-1)/alignment*alignment), usage)
 }

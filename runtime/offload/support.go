@@ -107,9 +107,10 @@ func unsupportedFeature(a *exec.Assembly, op *model.Op) string {
 			return "a KV store " + op.Attn.Store
 		}
 	case model.OpGather:
-	case model.OpRoute, model.OpDispatch, model.OpExperts, model.OpCombine:
-		return "experts; the cores can compute them (ops: [dense])"
 	default:
+		if op.Kind.OfExperts() {
+			return "experts; the cores can compute them (ops: [dense])"
+		}
 		return "op " + op.Kind.String()
 	}
 	return ""

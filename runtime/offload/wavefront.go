@@ -78,7 +78,7 @@ func SplitBatch(b *kvcache.Batch, m int) (c Chunk) {
 // forward until End.
 func (r *Runner) StartWavefront(ctx context.Context, set int, chunks []Chunk, changed func()) (*Wavefront, error) {
 	if r.onCores != nil {
-		return nil, errors.New("a device with experts on the cores does not divide prompts")
+		return nil, errors.New("a device that leaves ops to the cores does not divide prompts")
 	}
 	w := &Wavefront{runner: r, chunks: chunks, onDevice: newProgress(changed), onCores: newProgress(nil),
 		changed: changed, device: deviceSide{set: set, before: -1}}

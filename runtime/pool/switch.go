@@ -61,7 +61,8 @@ func (p *Pool) adopt(t *team) {
 	p.switches.active = t.active
 }
 
-// Stats may be called at any time, also during a run.
+// Stats returns the counts since the pool was made. It may be called at any time, also during a
+// run.
 func (p *Pool) Stats() Stats {
 	var out Stats
 	for i := range p.workers {
@@ -74,7 +75,7 @@ func (p *Pool) Stats() Stats {
 	p.shared.mu.Lock()
 	out.Workers[0].add(p.shared.ended)
 	p.shared.mu.Unlock()
-	out.AtRisk = p.atRisk()
+	out.AtRisk = p.losses != nil || p.atRisk() // with losses atRisk is for the dispatcher alone
 	s := &p.switches
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -203,7 +203,7 @@ func (w *Worker) startTolerant(next int) {
 	p := w.pool
 	w.team.membership.raise(w.tag>>localBits, next)
 	for _, index := range w.team.active {
-		p.worker(index).tolerant = true // which is all that a worker knows by that comes late from the barrier
+		p.worker(index).tolerant = true // Met reads it after the barrier, where the worker may be descheduled
 	}
 	p.tolerant = true
 	p.pending.Or(runOpen)

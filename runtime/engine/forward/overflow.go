@@ -45,7 +45,7 @@ func (r *Runner) Sound(i int) bool { return r.last.Sound(i) }
 func (r *Runner) Overflow(l *pool.Leader, withCores func(part func()), tables kvcache.Tables, pos int,
 	token func(pos int) (int32, bool)) error {
 	p := &r.phases[1]
-	p.executor.Use(r.sets[r.use])
+	p.executor.Use(r.Buffers())
 	team := &searchTeam{l: l, active: p.active, withCores: withCores}
 	found, err := p.executor.FindOverflow(team, tables, pos, token)
 	if err := errors.Join(err, team.err); err != nil {

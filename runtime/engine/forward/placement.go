@@ -37,7 +37,7 @@ func (r *Runner) notePlaces() error {
 		for _, p := range []placed{
 			{rank: rank, what: "weights", buffer: r.assembly.Weights.Memory(rank)},
 			{rank: rank, what: "kv", buffer: r.assembly.KV.Memory(rank)},
-			{rank: rank, what: "activations", buffer: r.sets[0].Memory(rank)},
+			{rank: rank, what: "activations", buffer: r.sets[0].Load().Memory(rank)},
 		} {
 			var err error
 			if p.start, err = mem.SurveyOf(placePages, p.buffer); err != nil {

@@ -29,7 +29,7 @@ type replanned struct {
 const maxReplanned = 16
 
 // TeamsFor returns the teams of both phases for the available CPUs, and a text that says whether
-// new schedules were compiled for them. It may be called while a forward runs; useTeams applies the
+// new schedules were compiled for them. It may be called while a forward runs; UseTeams applies the
 // teams.
 func (r *Runner) TeamsFor(s cpus.State) (teams [2]Team, said string) {
 	ranks := r.assembly.Workers.Ranks()

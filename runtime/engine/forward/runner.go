@@ -4,6 +4,7 @@ package forward
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"sandwich/plans"
@@ -36,9 +37,9 @@ type Runner struct {
 	Plan  *plans.Plan
 
 	assembly *exec.Assembly
-	sets     [2 * sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve allocates
-	use      int                           // index of the set of the next forward
-	phases   [2]phaseTeam                  // by phase.Phase
+	sets     bufferSets   // activations: the assembly's, and those that Reserve and ReserveMore allocate
+	use      int          // index of the set of the next forward
+	phases   [2]phaseTeam // by phase.Phase
 	last     *exec.Executor
 	active   []int // workers of the last forward
 	replans  []replanned
@@ -46,6 +47,9 @@ type Runner struct {
 
 	replanner func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
+
+// bufferSets has the sets of activations that are allocated; the others are nil.
+type bufferSets [2 * sched.Sets]atomic.Pointer[exec.Buffers]
 
 // phaseTeam is the executor of a phase and the workers that run it.
 type phaseTeam struct {
@@ -65,8 +69,8 @@ func Open(ctx context.Context, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [2 * sched.Sets]*exec.Buffers{a.Buffers},
-		replanner: o.Replan}
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, replanner: o.Replan}
+	r.sets[0].Store(a.Buffers)
 	if err := r.compile(); err != nil {
 		r.Close()
 		return nil, err
@@ -92,15 +96,17 @@ func (r *Runner) compile() (err error) {
 
 // Reserve allocates all sets of activations that a scheduler may use. An engine calls it at its
 // start, so that serving allocates no buffers. It must not be called inside Lead.
-func (r *Runner) Reserve(ctx context.Context) (err error) {
-	for i := range sched.Sets {
-		if r.sets[i] != nil {
+func (r *Runner) Reserve(ctx context.Context) error {
+	for i := range r.sets[:sched.Sets] {
+		if r.sets[i].Load() != nil {
 			continue
 		}
-		if r.sets[i], err = r.assembly.NewBuffers(); err != nil {
+		b, err := r.assembly.NewBuffers()
+		if err != nil {
 			return err
 		}
-		if err = r.assembly.Touch(ctx, r.sets[i]); err != nil {
+		r.sets[i].Store(b)
+		if err := r.assembly.Touch(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -109,13 +115,18 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 
 // ReserveMore allocates as many sets again, for a second lane on the cores, unless they exist. On
 // an error there may be fewer.
-func (r *Runner) ReserveMore() (err error) {
-	for i := sched.Sets; i < len(r.sets) && err == nil; i++ {
-		if r.sets[i] == nil {
-			r.sets[i], err = r.assembly.NewBuffers()
+func (r *Runner) ReserveMore() error {
+	for i := sched.Sets; i < len(r.sets); i++ {
+		if r.sets[i].Load() != nil {
+			continue
 		}
+		b, err := r.assembly.NewBuffers()
+		if err != nil {
+			return err
+		}
+		r.sets[i].Store(b)
 	}
-	return err
+	return nil
 }
 
 // Lead runs loop on a thread that is worker 0, which starts forwards without a thread wake-up.
@@ -141,13 +152,13 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 		return from, err
 	}
 	r.last, r.active = p.executor, p.active
-	p.executor.Use(r.sets[r.use])
+	p.executor.Use(r.Buffers())
 	return p.executor.Run(l, b, from, gate)
 }
 
 // Cut divides the ops of the next forward on the set in use into steps, by op; the forward may halt
 // after each step. The indices of Forward then count steps. A resumed forward keeps its steps.
-func (r *Runner) Cut(steps []uint16) { r.sets[r.use].Cut(steps) }
+func (r *Runner) Cut(steps []uint16) { r.Buffers().Cut(steps) }
 
 // HaltsAfter reports whether a prefill can halt after op i without a cut, which is the same for all
 // teams. It may be called concurrently with everything.
@@ -157,7 +168,7 @@ func (r *Runner) HaltsAfter(i int) bool { return r.phases[0].planned.HaltsAfter(
 func (r *Runner) Use(set int) { r.use = set }
 
 // Buffers returns the activations of the following forwards.
-func (r *Runner) Buffers() *exec.Buffers { return r.sets[r.use] }
+func (r *Runner) Buffers() *exec.Buffers { return r.sets[r.use].Load() }
 
 // Span returns when the last worker began the first op of the last Forward, and when its last op
 // ended. The time between the end of one forward and the begin of the next is the pause of a hot
@@ -200,7 +211,8 @@ type Memory struct {
 	Copies int
 }
 
-// Memory returns the memory that the runner uses.
+// Memory returns the memory that the runner uses. It may be called concurrently with all methods
+// but Close.
 func (r *Runner) Memory() Memory {
 	a := r.assembly
 	m := Memory{Weights: a.Weights.Bytes(), KV: int64(a.KV.Bytes() + a.States.Bytes()), Packing: a.Packing}
@@ -213,8 +225,8 @@ func (r *Runner) Memory() Memory {
 
 // Activations returns the sets of activations that are allocated.
 func (r *Runner) Activations() (list []*exec.Buffers) {
-	for _, set := range r.sets {
-		if set != nil {
+	for i := range r.sets {
+		if set := r.sets[i].Load(); set != nil {
 			list = append(list, set)
 		}
 	}
@@ -231,8 +243,8 @@ func (r *Runner) Close() {
 	for _, old := range r.replans {
 		closeAll(old.executors)
 	}
-	for _, set := range r.sets[1:] {
-		if set != nil {
+	for i := range r.sets {
+		if set := r.sets[i].Load(); i > 0 && set != nil { // the assembly frees the first one
 			_ = r.assembly.FreeBuffers(set) // an error leaves nothing to do
 		}
 	}

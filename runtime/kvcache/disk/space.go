@@ -55,7 +55,8 @@ type Object struct {
 func (s *Store) makeRoom(size int64) error {
 	limit := s.options.Bytes
 	if size > limit/2 {
-		return fmt.Errorf("%w for a block of %d bytes: its limit is %d bytes", ErrNoRoom, size, limit)
+		return fmt.Errorf("%w for a block of %d bytes, more than half of its limit of %d bytes; raise --cache-bytes",
+			ErrNoRoom, size, limit)
 	}
 	sp := &s.space
 	sp.mu.Lock()
@@ -92,7 +93,8 @@ func (s *Store) makeRoom(size int64) error {
 		}
 	}
 	if total := sp.total.Load(); total+size > limit {
-		return fmt.Errorf("%w: pinned blocks take %d of %d bytes", ErrNoRoom, total, limit)
+		return fmt.Errorf("%w: pinned blocks take %d of %d bytes; raise --cache-bytes or remove prefixes", ErrNoRoom,
+			total, limit)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,14 +33,15 @@ type unsyncedFile struct{ File }
 func (unsyncedFile) Sync() error { return nil }
 
 // TestEviction checks that the objects that were used longest ago are removed, that pinned ones are
-// not, and that the folder stays within its limit.
+// not, that the folder stays within its limit, and that a lack of room is reported once.
 func TestEviction(t *testing.T) {
 	const size = 16 << 10 // of a file, with its header
 	now := time.Now().Add(-time.Hour)
+	var warnings []string
 	o := Options{Bytes: 64 * size, Now: func() time.Time {
 		now = now.Add(time.Second)
 		return now
-	}}
+	}, Warn: func(text string) { warnings = append(warnings, text) }}
 	s := mustOpen(t, t.TempDir(), o)
 	var names []Name
 	write := func() error {
@@ -73,6 +75,9 @@ func TestEviction(t *testing.T) {
 	if err := s.Pin(names[1], false); err != nil || s.Stats().Evicted < 30 {
 		t.Errorf("%v, %d evicted", err, s.Stats().Evicted)
 	}
+	if len(warnings) > 0 {
+		t.Errorf("warnings %q", warnings)
+	}
 	for i := range names {
 		if err := s.pinExisting(names[i]); err != nil {
 			t.Fatal(err)
@@ -89,6 +94,9 @@ func TestEviction(t *testing.T) {
 	info, data := block(4, 0, int(o.Bytes))
 	if err := s.Write(t.Context(), info, data); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("a block larger than the folder: %v", err)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "raise --cache-bytes") {
+		t.Errorf("warnings %q", warnings)
 	}
 }
 

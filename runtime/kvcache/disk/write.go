@@ -97,7 +97,9 @@ func (s *Store) write(ctx context.Context, h *header, data []byte, path string) 
 // failed reports the first fault of each kind of a write.
 func (s *Store) failed(err error) error {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoRoom):
+	case errors.Is(err, context.Canceled):
+	case errors.Is(err, ErrNoRoom):
+		s.warn("room", fmt.Sprintf("blocks are not stored in the cache folder %s: %v", s.dir, err))
 	case full(err):
 		err = fmt.Errorf("%w: %w", ErrNoRoom, err)
 		s.warn("full", fmt.Sprintf("the disk of the cache folder %s is full, so blocks are not stored: %v", s.dir, err))

@@ -46,7 +46,7 @@ func groupOps(m *model.Model) (list []group) {
 			}
 		case mixes(op):
 			name, mixed = kernelAttention, true
-		case isExperts(op):
+		case op.Kind.OfExperts():
 			name = kernelExperts
 		case !mixed:
 			name = kernelInput
@@ -74,15 +74,6 @@ func onDevices(op *model.Op) bool {
 // mixes reports whether an op combines positions of a sequence.
 func mixes(op *model.Op) bool {
 	return op.Kind == model.OpAttention || op.Kind == model.OpConv || op.Kind == model.OpDelta
-}
-
-// isExperts reports whether an op belongs to the experts of a layer.
-func isExperts(op *model.Op) bool {
-	switch op.Kind {
-	case model.OpRoute, model.OpDispatch, model.OpExperts, model.OpCombine:
-		return true
-	}
-	return false
 }
 
 // layerOf returns the layer of an op by its name, -1 outside the layers. Op.Layer is not set for

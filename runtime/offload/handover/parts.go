@@ -21,7 +21,7 @@ type Parts []Part
 // Experts returns the parts with the routing and the products of experts, nil for a dense model.
 func Experts(m *model.Model) (list Parts) {
 	for i := range m.Ops {
-		if !ofExperts(m.Ops[i].Kind) {
+		if !m.Ops[i].Kind.OfExperts() {
 			continue
 		}
 		if n := len(list); n == 0 || list[n-1].To != i {
@@ -44,10 +44,6 @@ func Layers(m *model.Model, first int) Parts {
 	}
 	return Parts{{From: begin, To: end, In: []model.Buf{model.BufX, model.BufH},
 		Out: []model.Buf{model.BufH}, Rotates: true}}
-}
-
-func ofExperts(k model.Kind) bool {
-	return k == model.OpRoute || k == model.OpDispatch || k == model.OpExperts || k == model.OpCombine
 }
 
 // add notes the activations of the next op of the part. Those of single experts stay on the cores.

@@ -53,11 +53,7 @@ func NewStage(dev device.Device, l *Layout) (s Stage, err error) {
 	if l.Bytes == 0 {
 		return Stage{}, nil
 	}
-	usage := device.DeviceLocal
-	if dev.Info().HostVisible {
-		usage = device.HostVisible
-	}
-	memory, err := dev.Alloc(l.Bytes, usage)
+	memory, err := dev.Alloc(l.Bytes, device.HostUsage(dev))
 	return Stage{dev, l, memory}, err
 }
 
