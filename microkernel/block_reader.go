@@ -5,13 +5,14 @@ import (
 	"unsafe"
 )
 
-// BlockReader multiplies few rows by panels of q8_0 weights in blocks of k, each of which is
-// prefetched while all rows pass over the one before, as in slices of few rows. profiles/calibrate
-// uses it to measure the best depth of such blocks. It is not safe for concurrent use.
+// BlockReader multiplies few rows by panels of q8_0 weights in blocks of k, as products of few rows
+// do. While the rows are multiplied by one block, the kernel prefetches the next one.
+// profiles/calibrate uses it to measure the best depth of such blocks. It is not safe for
+// concurrent use.
 type BlockReader struct {
 	Spec   Spec
 	Bytes  int // of panels that one call reads: a region is read in whole calls
-	blocks int // of nearly equal depth, as each asks for as much as it reads
+	blocks int // of nearly equal depth, since each prefetches as much as it reads
 	stride int // of panels
 	kernel *Kernel
 	a      []byte
@@ -25,7 +26,7 @@ const (
 	blockPanels = 4
 	blockDepth  = 4096
 	blockSteps  = blockDepth / ActQ8Block
-	blockStride = blockSteps + 1 // of rows, of which L1 could not hold as many otherwise
+	blockStride = blockSteps + 1 // of rows, in steps; one more than needed keeps rows out of the same sets of L1
 )
 
 // NewBlockReader builds the kernel of an instruction set for blocks of at most the given bytes,

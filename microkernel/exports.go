@@ -84,7 +84,7 @@ const (
 	ActQ8Group = kernel.ActQ8Group
 )
 
-// ParseISA is the inverse of ISA.String. The error lists what it knows.
+// ParseISA is the inverse of ISA.String. The error lists the known names.
 func ParseISA(s string) (ISA, error) { return kernel.ParseISA(s) }
 
 // ParseFeatures is the inverse of Features.String.

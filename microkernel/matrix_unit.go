@@ -9,8 +9,8 @@ import (
 // matrixUnits are the features of matrix units that multiply bytes.
 const matrixUnits = HasAMX | HasSME | HasSMEInt8
 
-// peakKernel describes a kernel whose rate is measured. The rate is of use only together with that
-// of its rival on a matrix unit, if it names one.
+// peakKernel describes a kernel whose rate is measured. If it names a rival, its rate is measured
+// only on machines that have the rival, with which it is compared.
 type peakKernel struct {
 	compute  Compute
 	weights  WeightType

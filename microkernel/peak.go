@@ -154,14 +154,14 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	if err != nil {
 		return nil, err
 	}
-	fs, err := jit.Load(code)
+	loaded, err := jit.LoadOne(code)
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Peak{Spec: PeakSpec{Go, "f32"}, Ops: goPeakOps}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Peak{Spec: s, Ops: ops, code: fs[0]}, nil
+	return &Peak{Spec: s, Ops: ops, code: loaded}, nil
 }
 
 // Run executes iters*Ops operations. Go cannot preempt it: keep a call below about 200

@@ -68,9 +68,9 @@ func NewPort(isa ISA, f Features, mix ...InstructionClass) (*Peak, error) {
 	if err != nil {
 		return nil, err
 	}
-	fs, err := jit.Load(machine)
+	loaded, err := jit.LoadOne(machine)
 	if err != nil {
 		return nil, err
 	}
-	return &Peak{Spec: PeakSpec{isa, fmt.Sprint(mix)}, Ops: n, code: fs[0], port: true}, nil
+	return &Peak{Spec: PeakSpec{isa, fmt.Sprint(mix)}, Ops: n, code: loaded, port: true}, nil
 }

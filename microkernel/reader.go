@@ -36,14 +36,14 @@ func newReader(isa ISA, f Features, prefetch bool) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	fs, err := jit.Load(code)
+	loaded, err := jit.LoadOne(code)
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Reader{ISA: Go}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{ISA: isa, code: fs[0]}, nil
+	return &Reader{ISA: isa, code: loaded}, nil
 }
 
 // Read reads the whole blocks of 1024 bytes in b the given number of times; b must be off the Go

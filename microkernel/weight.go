@@ -6,8 +6,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// WeightType is the type in which a weight matrix is stored. What it looks like is in its row of
-// qtype.
+// WeightType is the type in which a weight matrix is stored. Package qtype describes its layout.
 type WeightType = qtype.Type
 
 // The weight types. The zero value is F32.
@@ -58,18 +57,17 @@ const PanelWidth = qtype.PanelWidth
 //	mxfp4  [K/32]{ [16]bfloat16 d; 4 bits }
 //	nvfp4  [K/64][2]{ [2][16]uint8 scale; 4 bits }
 //
-// Numbers of codebook types are the digits of their words (qtype.words.go), so that no kernel looks
-// a word up; the panels are 1.0 to 1.5 times as long as the file. "b bits" is a plane of b bits of
-// 32 k, see qtype. Four consecutive k of a column in one 32-bit word is what the integer dot
-// products read; numbers without sign are the operand they want. The scales of the K types take
-// whole bytes, which makes q3_k, q4_k and q5_k 2 to 4 percent longer than in the file and lets one
-// instruction load sixteen of them.
+// "b bits" is a plane of b bits of 32 k, see package qtype. Integer dot products read four
+// consecutive k of a column, numbers without sign, in one 32-bit word. Numbers of codebook types
+// are the digits of their words (qtype/words.go), so that no kernel looks a word up; the panels are
+// 1.0 to 1.5 times as long as the rows in the file. The scales of the K types take whole bytes, so
+// that one instruction loads sixteen of them.
 type Layout struct {
 	Type WeightType
 	N, K int
 }
 
-// Validate says what is wrong with the layout.
+// Validate returns why no matrix has the layout, or nil.
 func (l Layout) Validate() error {
 	switch {
 	case !l.Type.Known():
@@ -82,19 +80,20 @@ func (l Layout) Validate() error {
 	return nil
 }
 
-// Panels is the number of panels.
+// Panels returns the number of panels.
 func (l Layout) Panels() int { return (l.N + PanelWidth - 1) / PanelWidth }
 
-// panelBytes is the length of a panel up to k, without padding.
+// panelBytes returns the length of a panel up to k, without padding.
 func (l Layout) panelBytes(k int) int { return PanelOffset(l.Type, k+k%l.Type.KStep()) }
 
-// PanelOffset is the byte offset of element k of a panel; k is a multiple of KStep.
+// PanelOffset returns the byte offset of element k of a panel; k is a multiple of KStep.
 func PanelOffset(t WeightType, k int) int { return t.PanelOffset(k) }
 
-// PanelStride is the distance in bytes between panels. It is a multiple of 64, and never close to a
-// multiple of 4096: kernels read several panels in step, and equal low address bits would throw
-// them all into one set of the first-level cache. Where that would make panels too long, a multiple
-// of 32, and a smaller distance or none, must do.
+// PanelStride returns the distance in bytes between panels: a multiple of 64 that is not close to a
+// multiple of 4096. Kernels read several panels at the same time, and addresses with equal low bits
+// would share one set of the first-level cache. Where this makes a panel longer than tooLong
+// allows, the stride is a multiple of 32, farther from a multiple of 4096 only if the length allows
+// it.
 func (l Layout) PanelStride() int {
 	const page, near, shift = 4096, 320, 576
 	n := (l.panelBytes(l.K) + 63) &^ 63
@@ -110,11 +109,11 @@ func (l Layout) PanelStride() int {
 	return n
 }
 
-// tooLong says that a panel of n bytes is more than one and a half times its rows in the file, the
-// bound on what a type may be repacked to.
+// tooLong reports whether a panel of n bytes is longer than one and a half times its rows in the
+// file, the most memory that a packed matrix may take.
 func (l Layout) tooLong(n int) bool {
 	return l.Type.Quantized() && 2*n > 3*PanelWidth*l.Type.RowBytes(l.K)
 }
 
-// Bytes is the size of the packed matrix.
+// Bytes returns the size of the packed matrix.
 func (l Layout) Bytes() int { return l.Panels() * l.PanelStride() }

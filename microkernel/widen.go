@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
@@ -27,10 +26,14 @@ type widenKey struct {
 	b   WeightType
 }
 
-var widenCache struct {
-	sync.Mutex
-	funcs map[widenKey]jit.Func
-}
+// wideners has the generated functions.
+var wideners = jit.NewCache(func(k widenKey) (jit.Func, error) {
+	code, err := k.isa.Target().GEMM.Widen(k.b)
+	if err != nil {
+		return jit.Func{}, fmt.Errorf("widening %s for %s: %w", k.b, k.isa, err)
+	}
+	return jit.LoadOne(code)
+})
 
 // NewWidener generates the widener of a weight type. It is plain Go for the Go instruction set,
 // without executable memory and under the race detector.
@@ -44,29 +47,11 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 	case !isa.Generates() || jit.Race:
 		return w, nil
 	}
-	widenCache.Lock()
-	defer widenCache.Unlock()
-	key := widenKey{isa, b}
-	if f, ok := widenCache.funcs[key]; ok {
-		w.code = f
-		return w, nil
-	}
-	code, err := isa.Target().GEMM.Widen(b)
-	if err != nil {
-		return nil, fmt.Errorf("widening %s for %s: %w", b, isa, err)
-	}
-	f, err := jit.Load(code)
-	if errors.Is(err, jit.ErrNoExec) {
-		return w, nil
-	}
-	if err != nil {
+	var err error
+	w.code, err = wideners.Get(widenKey{isa, b})
+	if err != nil && !errors.Is(err, jit.ErrNoExec) {
 		return nil, err
 	}
-	if widenCache.funcs == nil {
-		widenCache.funcs = map[widenKey]jit.Func{}
-	}
-	widenCache.funcs[key] = f[0]
-	w.code = f[0]
 	return w, nil
 }
 

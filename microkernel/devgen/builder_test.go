@@ -26,6 +26,12 @@ func TestValidate(t *testing.T) {
 			b.If(b.Less(b.Builtin(devgen.LocalIndex), b.Push("n", devgen.U32)), func() { inner = b.Load(out, b.U(0)) })
 			b.Store(out, b.U(0), inner)
 		}, "outside its scope"},
+		"counter": {1, func(b *devgen.Builder) {
+			var counter devgen.Value
+			out := b.Binding("out", devgen.Write)
+			b.Range(b.U(3), func(i devgen.Value) { counter = i })
+			b.Store(out, b.U(0), counter)
+		}, "outside its scope"},
 		"binding": {1, func(b *devgen.Builder) { b.Store(3, b.U(0), b.U(0)) }, "store has index 3 of 0"},
 	} {
 		b := devgen.NewBuilder("k", c.size)

@@ -32,7 +32,7 @@ type Array int32
 // Buffer identifies a binding of a kernel.
 type Buffer int32
 
-// Access says how a kernel uses a binding.
+// Access describes how a kernel uses a binding.
 type Access uint8
 
 // The kinds of access.

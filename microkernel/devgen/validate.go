@@ -66,7 +66,11 @@ func (c *checker) instr(in *Instr) error {
 		}
 		c.known[v] = true
 	}
-	return c.body(in.Body)
+	err := c.body(in.Body)
+	if in.Op == OpFor { // after the loop, targets differ in the value of its counter
+		c.known[in.Dst[0]] = false
+	}
+	return err
 }
 
 // operands checks the types of operands and results.
@@ -83,8 +87,8 @@ func (c *checker) operands(in *Instr) error {
 			return fmt.Errorf("operand %d of %s is %s, want %s", i, in.Op, t, info.args[i])
 		}
 	}
-	if want := 1; !info.void && len(in.Dst) != want {
-		return fmt.Errorf("%s has %d results, want %d", in.Op, len(in.Dst), want)
+	if !info.void && len(in.Dst) != 1 {
+		return fmt.Errorf("%s has %d results, want 1", in.Op, len(in.Dst))
 	}
 	return nil
 }

@@ -9,13 +9,13 @@ import (
 
 // Errors that drivers wrap.
 var (
-	// ErrLost says that the device can no longer be used; close it.
+	// ErrLost means that the device can no longer be used; close it.
 	ErrLost = errors.New("the device is lost")
-	// ErrMemory says that the device has too little free memory.
+	// ErrMemory means that the device has too little free memory.
 	ErrMemory = errors.New("the device has too little memory")
-	// ErrAbsent says that the host has no device of a driver.
+	// ErrAbsent means that the host has no device of a driver.
 	ErrAbsent = errors.New("no device")
-	// ErrRefused says that the device cannot run a kernel.
+	// ErrRefused means that the device cannot run a kernel.
 	ErrRefused = errors.New("the device refuses the kernel")
 )
 
@@ -28,18 +28,19 @@ type Info struct {
 	MemoryBytes uint64
 	FreeBytes   uint64 // 0 if the driver does not report it
 	Unified     bool   // the device and the cores use the same memory
-	// HostVisible says that the device can use memory of this process; see [Usage].
+	// HostVisible means that the device can use memory of this process; see [Usage].
 	HostVisible bool
-	// Sharing says how Shared buffers are made. It is NotShared if the device has none.
+	// Sharing describes how Shared buffers are made. It is NotShared if the device has none.
 	Sharing Sharing
-	// MatrixUnit says that the device runs kernels that need a matrix unit.
+	// MatrixUnit means that the device runs kernels that need a matrix unit.
 	MatrixUnit bool
-	// Software says that the driver computes on the cores.
+	// Software means that the driver computes on the cores.
 	Software bool
-	// Lacks says which features the device needs and does not have, so that it cannot be opened; ""
+	// Lacks names the features that the device needs and lacks, so that it cannot be opened; ""
 	// if it has all.
 	Lacks string
-	// Simulated says that the device takes time and computes nothing. Its kernels are not verified.
+	// Simulated means that the device takes time and computes nothing. Its kernels are not
+	// verified.
 	Simulated bool
 	// Exact has the classes of arithmetic that are exact by the self-test, Repaired included.
 	Exact Exactness
@@ -68,7 +69,7 @@ func HostUsage(d Device) Usage {
 	return DeviceLocal
 }
 
-// Sharing says how the cores and a device use the same memory in [Shared] buffers.
+// Sharing describes how the cores and a device use the same memory in [Shared] buffers.
 type Sharing uint8
 
 // The ways of sharing.

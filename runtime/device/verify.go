@@ -128,12 +128,18 @@ func RunOnce(ctx context.Context, d Device, steps ...Step) error {
 	if err != nil {
 		return err
 	}
-	ticket, err := d.Submit(commands)
-	if err == nil {
-		err = d.Wait(ctx, ticket)
+	return errors.Join(SubmitAndWait(ctx, d, commands), commands.Free())
+}
+
+// SubmitAndWait submits commands and returns when they are complete or the device is lost, so that
+// the caller may free them and their buffers. If ctx ends before, the error includes that of ctx.
+func SubmitAndWait(ctx context.Context, d Device, c Commands) error {
+	ticket, err := d.Submit(c)
+	if err != nil {
+		return err
 	}
-	if err != nil && d.Err() == nil && ticket != 0 {
-		return errors.Join(err, d.Wait(context.WithoutCancel(ctx), ticket), commands.Free())
+	if err = d.Wait(ctx, ticket); err == nil || d.Err() != nil {
+		return err
 	}
-	return errors.Join(err, commands.Free())
+	return errors.Join(err, d.Wait(context.WithoutCancel(ctx), ticket))
 }

@@ -48,7 +48,7 @@ type bufferLayout struct {
 
 func (l *bufferLayout) reserve(bytes int) int {
 	at := l.total
-	l.total += (bytes + raw.CacheLine - 1) / raw.CacheLine * raw.CacheLine
+	l.total += raw.Lines(bytes)
 	return at
 }
 

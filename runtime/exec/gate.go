@@ -36,7 +36,7 @@ func (e *Executor) askNext(next int) { e.ask(next, next) }
 // halted reports, after all workers have met before a step, whether the forward halts there.
 func (e *Executor) halted(next int) bool { return e.forward.halt.Load() == int64(next) }
 
-// scope says which workers wait for each other after a step.
+// scope describes which workers wait for each other after a step.
 type scope uint8
 
 const (

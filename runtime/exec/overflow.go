@@ -53,7 +53,7 @@ func finiteLength(x []float32) bool {
 	return sum <= math.MaxFloat32
 }
 
-// Overflow says where numbers first leave the range of float32, or of the KV cache.
+// Overflow describes where numbers first leave the range of float32, or of the KV cache.
 type Overflow struct {
 	Op     *model.Op
 	Cached bool // in what the op stored in the KV cache, not in what it computed

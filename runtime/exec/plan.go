@@ -20,8 +20,9 @@ func SharesWeights(a, b *plans.Plan) bool {
 	return sameRanks && slices.Equal(a.Weights, b.Weights)
 }
 
-// BuildPlan builds all code that forwards under a plan run, which loading the plan does step by
-// step: products, vector kernels and attention.
+// BuildPlan builds the code that forwards under a plan run, which loading the plan does step by
+// step: products, vector kernels and attention. Attention with a window or a soft cap is not among
+// it: a plan does not say whether its model has them.
 func BuildPlan(plan *plans.Plan) error {
 	isas := []microkernel.ISA{plan.ISAOf("")}
 	for _, c := range plan.Classes {

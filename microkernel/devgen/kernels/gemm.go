@@ -9,7 +9,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Epilogue says what a matrix product does with its result.
+// Epilogue describes what a matrix product does with its result.
 type Epilogue uint8
 
 // The epilogues.
@@ -85,7 +85,7 @@ func (g GEMM) name(kind string) string {
 	return identifier(s)
 }
 
-// identifier replaces what is not a letter, a digit or an underscore.
+// identifier replaces the characters of names of types and paths that identifiers must not have.
 func identifier(s string) string {
 	out := []byte(s)
 	for i, c := range out {

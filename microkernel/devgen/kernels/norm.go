@@ -31,8 +31,10 @@ func (o Norm) Kernel() (*devgen.Kernel, error) {
 	switch {
 	case !quantizes && o.Path != kernel.ComputeF32:
 		return nil, fmt.Errorf("device norm: no quantization for path %s", o.Path)
-	case !o.Float && !quantizes || o.Float && !o.Norm:
-		return nil, fmt.Errorf("device norm: %+v computes nothing", o)
+	case !o.Float && !quantizes:
+		return nil, fmt.Errorf("device norm: the kernel has no output; set Float or an integer Path")
+	case o.Float && !o.Norm:
+		return nil, fmt.Errorf("device norm: Float without Norm would copy the rows")
 	}
 	name := "quantize"
 	if o.Norm {

@@ -45,7 +45,8 @@ func halfOf(b *devgen.Builder, word, index devgen.Value) devgen.Value {
 	return b.And(b.Shr(word, b.Shl(b.And(index, b.U(1)), b.U(4))), b.U(0xffff))
 }
 
-// byte returns byte n*16 + column of a sub-block, shifted to the top byte of a word.
+// topByte returns byte n*16 + column of a sub-block in the top byte of a word; the bytes below it
+// are undefined.
 func (p *panel) topByte(s subBlock, n int) devgen.Value {
 	word := p.load(p.Add(s.at, p.U(qtype.PanelWidth*n/b32), p.Shr(p.column, p.U(2))))
 	return p.Shl(word, p.Sub(p.U(24), p.Shl(p.And(p.column, p.U(3)), p.U(3))))

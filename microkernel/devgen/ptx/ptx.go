@@ -8,18 +8,19 @@ import (
 	"sandwich/microkernel/devgen"
 )
 
-// Target is the compute capability of a device: 75 for sm_75. MMA and asynchronous copies need 80.
+// Target is the compute capability of a device: 75 for sm_75.
 type Target int
 
 // LeastTarget is the least target. It is the first with dp4a, a dot product of four bytes.
 const LeastTarget Target = 61
 
-const matrixTarget Target = 80
+// MatrixTarget is the first target with MMA and asynchronous copies.
+const MatrixTarget Target = 80
 
-// targets are the targets that texts name, which PTX 7.0 knows. Later devices run them too.
-var targets = []Target{matrixTarget, 75, 70, LeastTarget}
+// targets are the targets of texts: those of PTX 7.0. Later devices run them too.
+var targets = []Target{MatrixTarget, 75, 70, LeastTarget}
 
-// named returns the target that a text for a device names.
+// named returns the target of a text for a device: the newest that is not newer than the device.
 func (t Target) named() Target {
 	for _, n := range targets {
 		if n <= t {
@@ -36,8 +37,8 @@ func Emit(k *devgen.Kernel, t Target) (string, error) {
 	case t < LeastTarget:
 		return "", fmt.Errorf("kernel %s: devices of compute capability %d are not supported; use %d or later", k.Name,
 			t, LeastTarget)
-	case t < matrixTarget && k.NeedsMatrixUnit():
-		return "", fmt.Errorf("kernel %s needs a device of compute capability %d, not %d", k.Name, matrixTarget, t)
+	case t < MatrixTarget && k.NeedsMatrixUnit():
+		return "", fmt.Errorf("kernel %s needs a device of compute capability %d, not %d", k.Name, MatrixTarget, t)
 	}
 	e := &emitter{k: k, shared: make([]int, len(k.Shared)), sums: map[devgen.Value]*devgen.Instr{}}
 	e.findSums(k.Body)

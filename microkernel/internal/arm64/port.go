@@ -11,8 +11,8 @@ import (
 // portEmit emits the instruction that represents a class.
 type portEmit func(a *asm.Asm, to, from asm.V, m asm.X)
 
-// portOp returns the instruction that represents a class, or nil if no instruction does
-// or, for outer products, because Peak measures them.
+// portOp returns the instruction that represents a class and the extension it needs, or nil if none
+// does. Outer products have none here: Peak measures them.
 func portOp(c code.Class, f kernel.Features) (emit portEmit, level asm.Level) {
 	type v = asm.V
 	three := func(o *asm.Op) portEmit {

@@ -14,10 +14,48 @@ func outerProductsCorrect() bool {
 	if hwcap2()&hwcap2SMEInt8 == 0 || jit.Race {
 		return false
 	}
-	const n = 8
-	a := asm.New(asm.SME)
-	emit := func() {
-		words, bytes, address, row, left := asm.P(0), asm.P(1), asm.X(1), asm.X(12), asm.X(2)
+	code, err := outerProduct()
+	if err != nil {
+		return false
+	}
+	f, err := jit.LoadOne(code)
+	if err != nil {
+		return false
+	}
+	const n = testedLanes
+	var t struct {
+		x, y [n][4]int8
+		sums [n][n]int32
+	}
+	for i := range n {
+		for j := range 4 {
+			t.x[i][j], t.y[i][j] = int8(37*i-90*j), int8(100-53*i+31*j)
+		}
+	}
+	f.Call(unsafe.Pointer(&t))
+	for r := range n {
+		for c := range n {
+			sum := int32(0)
+			for j := range 4 {
+				sum += int32(t.x[r][j]) * int32(t.y[c][j])
+			}
+			if t.sums[r][c] != sum {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// testedLanes is the number of rows and columns of the outer product of outerProductsCorrect.
+const testedLanes = 8
+
+// outerProduct returns the code of that product. Its argument points to the bytes of the rows,
+// four each, and those of the columns; the sums follow, row by row.
+func outerProduct() ([]byte, error) {
+	const n = testedLanes
+	words, bytes, address, row, left := asm.P(0), asm.P(1), asm.X(1), asm.X(12), asm.X(2)
+	return assemble(asm.SME, func(a *asm.Asm) {
 		a.I(asm.SMSTART)
 		a.MovImm(address, n)
 		a.I(asm.WHILELO, words, asm.ZR, address)
@@ -37,36 +75,5 @@ func outerProductsCorrect() bool {
 		})
 		a.I(asm.SMSTOP)
 		a.Ret()
-	}
-	emit()
-	code, err := a.Finish()
-	if err != nil {
-		return false
-	}
-	f, err := jit.Load(code)
-	if err != nil {
-		return false
-	}
-	var t struct {
-		x, y [n][4]int8
-		sums [n][n]int32
-	}
-	for i := range n {
-		for j := range 4 {
-			t.x[i][j], t.y[i][j] = int8(37*i-90*j), int8(100-53*i+31*j)
-		}
-	}
-	f[0].Call(unsafe.Pointer(&t))
-	for r := range n {
-		for c := range n {
-			sum := int32(0)
-			for j := range 4 {
-				sum += int32(t.x[r][j]) * int32(t.y[c][j])
-			}
-			if t.sums[r][c] != sum {
-				return false
-			}
-		}
-	}
-	return true
+	})
 }

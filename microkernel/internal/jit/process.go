@@ -23,3 +23,12 @@ func Load(codes ...[]byte) ([]Func, error) {
 	}
 	return fs, err
 }
+
+// LoadOne is Load for one function.
+func LoadOne(code []byte) (Func, error) {
+	fs, err := Load(code)
+	if err != nil {
+		return Func{}, err
+	}
+	return fs[0], nil
+}

@@ -3,7 +3,7 @@ package pack
 import "sandwich/microkernel/qtype"
 
 // line is the distance in bytes from a word of a plane to the next one of the column.
-const line = 4 * qtype.PanelWidth // bytes from a word of a plane to the next one of the column
+const line = 4 * qtype.PanelWidth
 
 // step computes words of one bit field for all columns: all the words that some bytes of a block
 // of each row contribute to.

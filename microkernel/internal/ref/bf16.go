@@ -2,9 +2,10 @@ package ref
 
 import (
 	"math"
+	"unsafe"
+
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
-	"unsafe"
 )
 
 // RoundBF16 returns the bits of the bfloat16 nearest to x, ties to even. Subnormal numbers become

@@ -1,9 +1,10 @@
 package ref
 
 import (
+	"unsafe"
+
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
-	"unsafe"
 )
 
 // RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and

@@ -2,8 +2,9 @@ package ref
 
 import (
 	"math"
-	"sandwich/microkernel/qtype"
 	"unsafe"
+
+	"sandwich/microkernel/qtype"
 )
 
 // Row is one k of a panel: sixteen columns.

@@ -3,7 +3,6 @@ package vec
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
@@ -42,17 +41,17 @@ type attentionKey struct {
 	form   AttentionForm
 }
 
-// attentions caches the built attention kernels: attentionKey -> func() (*Attention, error).
-var attentions sync.Map // attentionKey -> func() (*Attention, error)
+// attentions has the built attention kernels.
+var attentions = jit.NewCache(func(k attentionKey) (*Attention, error) {
+	return buildAttention(k.isa, k.layout, k.form, kernel.Host())
+})
 
 // NewAttention returns the fused attention for an instruction set, a layout and a form, generated
 // once per process. It is plain Go without a generator or executable memory. It returns an error
 // if the host cannot run the instruction set, the layout is invalid, or the instruction set lacks
 // the dot product.
 func NewAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
-	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form, kernel.Host()) })
-	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)
-	return once.(func() (*Attention, error))()
+	return attentions.Get(attentionKey{isa, l, form})
 }
 
 // buildAttention is NewAttention for a CPU of this host's architecture with the features.

@@ -21,12 +21,8 @@ func (a *Attention) loadOpened(isa kernel.ISA) error {
 	if err != nil {
 		return err
 	}
-	pairs, err := jit.Load(code)
-	if err != nil {
-		return err
-	}
-	a.opener = pairs[0]
-	return nil
+	a.opener, err = jit.LoadOne(code)
+	return err
 }
 
 // openBlock converts a block to the layout of the wide kernels at dst; they see the first `seen`

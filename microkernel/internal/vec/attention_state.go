@@ -11,8 +11,8 @@ import (
 // continues in one state, as Run does; every later block has a state of its own, and MergeRanges
 // merges them in ascending order. The bits are those of Run wherever the context is cut.
 type AttentionStates struct {
-	Memory unsafe.Pointer // StateBytes for the first range, then for each block behind it; aligned to 64 bytes
-	First  int            // the first block behind the first range
+	Memory unsafe.Pointer // StateBytes for the first range, then for each block after it; aligned to 64 bytes
+	First  int            // the first block after the first range
 }
 
 // stateFields returns the running outputs, maxima and sums of a state.

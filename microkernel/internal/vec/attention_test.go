@@ -237,8 +237,8 @@ func TestAttentionIsTheChain(t *testing.T) {
 				}
 				gemm(at(job.Q, token*job.QStride), l.HeadDim, k, l.kPanelBytes(), p0(p), KVBlock, rows, n, l.HeadDim)
 				v.SoftmaxBlock(p0(p), KVBlock, rows, KVBlock, p0(valid), job.Scale, p0(mb), p0(sb))
-				gemm(p0(p), KVBlock, unsafe.Add(k, l.KBytes()), l.vPanelBytes(), p0(block), l.HeadDim, rows,
-					l.HeadDim, n)
+				gemm(p0(p), KVBlock, unsafe.Add(k, l.KBytes()), lanes*KVBlock*l.Elem.bytes(), p0(block), l.HeadDim,
+					rows, l.HeadDim, n)
 				v.mergeBlock(p0(o), l.HeadDim, p0(m), p0(s), p0(block), l.HeadDim, p0(mb), p0(sb), rows, l.HeadDim)
 			}
 			v.finishAttention(at(job.Out, token*job.OutStride), l.HeadDim, p0(o), l.HeadDim, p0(s), rows, l.HeadDim)

@@ -46,7 +46,7 @@ func (t *KVType) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// bytes returns the size of one element, scales aside.
+// bytes returns the size of one element without its scale.
 func (t KVType) bytes() int { return [kvTypes]int{KVF16: 2, KVF32: 4, KVQ8: 1}[t] }
 
 // KVBlock is the number of positions in a block of the KV cache and the length of an attention
@@ -61,9 +61,9 @@ const KVBlock = arith.BlockPositions
 //	V block  [headDim/16 panels of dims][64 positions][16 dims]   weight of N = headDim, K = positions
 //
 // In V the head dimension is padded to whole panels with zeros. A KVQ8 block has its scales after
-// its elements (kv_layout.go). Positions that were never stored are undefined: SoftmaxBlock ignores
-// their scores (valid), and the value product must end at the last position that a row sees,
-// because zero times infinity is not zero.
+// its elements (see kvScaleDims). Positions that were never stored are undefined: SoftmaxBlock
+// ignores their scores (valid), and the value product must end at the last position that a row
+// sees, because zero times infinity is not zero.
 type KVLayout struct {
 	HeadDim int
 	Elem    KVType
@@ -99,9 +99,6 @@ func (l KVLayout) paddedDim() int { return (l.HeadDim + lanes - 1) / lanes * lan
 
 // kPanelBytes returns the distance between panels of 16 positions in a K block.
 func (l KVLayout) kPanelBytes() int { return lanes * l.HeadDim * l.Elem.bytes() }
-
-// vPanelBytes returns the distance between panels of 16 dimensions in a V block.
-func (l KVLayout) vPanelBytes() int { return lanes * KVBlock * l.Elem.bytes() }
 
 // kIndex returns the element index of dimension d of position pos (0 to 63) in a K block.
 func (l KVLayout) kIndex(pos, d int) int {

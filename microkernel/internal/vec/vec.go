@@ -9,7 +9,6 @@ package vec
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
@@ -45,12 +44,10 @@ func New(isa kernel.ISA) (*Vec, error) {
 	if jit.Race || !isa.Generates() {
 		return Ref(), nil
 	}
-	build := sync.OnceValues(func() (*Vec, error) { return buildVec(isa, isa.Target().Vector.Op) })
-	once, _ := vecs.LoadOrStore(isa, build)
-	return once.(func() (*Vec, error))()
+	return vecs.Get(isa)
 }
 
-var vecs sync.Map // ISA -> func() (*Vec, error)
+var vecs = jit.NewCache(func(isa kernel.ISA) (*Vec, error) { return buildVec(isa, isa.Target().Vector.Op) })
 
 func buildVec(isa kernel.ISA, generate func(kernel.VectorOp) ([]byte, error)) (*Vec, error) {
 	var codes [][]byte

@@ -27,9 +27,6 @@ const (
 	attributeMinor      = 76
 )
 
-// matrixTarget is the compute capability from which devices run kernels that need a matrix unit.
-const matrixTarget = 80
-
 // read reads the properties of the device with an index.
 func (l *library) read(index int) (*properties, error) {
 	p := &properties{version: l.version}
@@ -69,7 +66,7 @@ func (l *library) read(index int) (*properties, error) {
 
 func (p *properties) info() device.Info {
 	return device.Info{Name: p.name, API: "CUDA", Driver: versionText(p.version), Address: p.address,
-		MemoryBytes: p.memory, Unified: p.integrated, MatrixUnit: p.target >= matrixTarget, Lacks: p.lacks()}
+		MemoryBytes: p.memory, Unified: p.integrated, MatrixUnit: p.target >= ptx.MatrixTarget, Lacks: p.lacks()}
 }
 
 // lacks returns what the device needs and does not have, or "".

@@ -138,9 +138,9 @@ func (m *meter) attention() (c devrates.Class, err error) {
 
 // attend returns the time of attention of the last rows of a sequence of so many positions.
 func (m *meter) attend(rows, length, steps int) (float64, error) {
-	const head = blockPositions * headDim // words of the K and V block of a head
+	const head = microkernel.KVBlock * headDim // words of the K and V block of a head
 	a := kernels.Attention{HeadDim: headDim, Rows: 8}
-	blocks := (length + blockPositions - 1) / blockPositions
+	blocks := (length + microkernel.KVBlock - 1) / microkernel.KVBlock
 	stride := kvHeads * group * headDim
 	return m.run(a.Kernel, a.Grid(rows, group, kvHeads, 1), steps,
 		map[string]uint64{"q": 4 * uint64(rows*stride), "out": 4 * uint64(rows*stride),
@@ -151,8 +151,6 @@ func (m *meter) attend(rows, length, steps int) (float64, error) {
 		contents{"tables", ascending(blocks)})
 }
 
-const blockPositions = 64 // of the KV cache
-
 func ascending(n int) (list []uint32) {
 	for i := range n {
 		list = append(list, uint32(i))
@@ -160,7 +158,7 @@ func ascending(n int) (list []uint32) {
 	return list
 }
 
-// width is that of the rows that are measured.
+// width is the number of elements of the rows that are measured.
 const width = 2048
 
 // RowsWork returns the FLOP and bytes of a kernel of class Rows.

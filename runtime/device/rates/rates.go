@@ -94,17 +94,8 @@ func (m *meter) seconds(launches ...device.Launch) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	took, err := fastest(func() error {
-		ticket, err := m.device.Submit(commands)
-		if err != nil {
-			return err
-		}
-		return m.device.Wait(m.ctx, ticket)
-	})
-	if m.device.Err() == nil {
-		err = errors.Join(err, commands.Free())
-	}
-	return took.Seconds() / float64(len(launches)), err
+	took, err := fastest(func() error { return device.SubmitAndWait(m.ctx, m.device, commands) })
+	return took.Seconds() / float64(len(launches)), errors.Join(err, commands.Free())
 }
 
 const repetitions = 3 // of which the fastest counts, after one that warms up

@@ -1,6 +1,7 @@
 package rates
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,65 @@ func TestAdd(t *testing.T) {
 		devrates.Class{Name: "product q4_k int8-k"})
 	if measured, err := Add(t.Context(), d, &r, Usual()...); err != nil || measured || submissions.Load() != before {
 		t.Errorf("known rates were measured again: %v %v", measured, err)
+	}
+}
+
+// pendingDevice is a device whose submissions stay pending until a call of Wait that the context
+// cannot end. Its commands must not be freed while one is pending.
+type pendingDevice struct {
+	*sim.Device
+	t       *testing.T
+	cancel  context.CancelFunc // called after a submission
+	waited  chan struct{}      // closed by such a call
+	pending atomic.Uint64
+}
+
+type pendingCommands struct {
+	device.Commands
+	device *pendingDevice
+}
+
+func (d *pendingDevice) Record(steps ...device.Step) (device.Commands, error) {
+	c, err := d.Device.Record(steps...)
+	return &pendingCommands{c, d}, err
+}
+
+func (d *pendingDevice) Submit(c device.Commands) (device.Ticket, error) {
+	ticket, err := d.Device.Submit(c.(*pendingCommands).Commands)
+	d.pending.Store(uint64(ticket))
+	d.cancel()
+	return ticket, err
+}
+
+func (d *pendingDevice) Wait(ctx context.Context, ticket device.Ticket) error {
+	if ctx.Done() == nil {
+		close(d.waited)
+	}
+	return d.Device.Wait(ctx, ticket)
+}
+
+func (c *pendingCommands) Free() error {
+	if !c.device.Reached(device.Ticket(c.device.pending.Load())) {
+		c.device.t.Error("the commands of a pending submission were freed")
+	}
+	return c.Commands.Free()
+}
+
+// TestCanceled checks that a measurement that ends early frees nothing that the device still uses.
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	d := &pendingDevice{t: t, cancel: cancel, waited: make(chan struct{})}
+	d.Device = sim.New(sim.Config{Mode: sim.Timed, MemoryBytes: 64 << 20, Fault: func(device.Ticket) sim.Fault {
+		select {
+		case <-d.waited:
+		case <-d.Lost():
+		}
+		return sim.None
+	}})
+	t.Cleanup(func() { d.Close() })
+	r := Describe("sim:0", "b", d.Info())
+	if _, err := Add(ctx, d, &r); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
 

@@ -37,9 +37,9 @@ type Device struct {
 	Rates       *devrates.Device `json:"rates,omitempty"`
 	Address     string           `json:"pci_address,omitempty"`
 	Energy      *energy.Source   `json:"energy,omitempty"` // absent if the device shares the cores' memory
-	// NotAutomatic says why --device auto does not use the device, whatever the model.
+	// NotAutomatic is the reason why --device auto does not use the device, whatever the model.
 	NotAutomatic string `json:"auto_unused,omitempty"`
-	// Problem says why there is no device, or why it cannot be used.
+	// Problem is the reason why there is no device, or why it cannot be used.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -168,7 +168,7 @@ func (d *Device) memory() string {
 	return text
 }
 
-// energy says how the energy of the device is counted.
+// energy describes how the energy of the device is counted.
 func (d *Device) energy() string {
 	switch {
 	case d.Energy == nil:

@@ -2,6 +2,7 @@ package vulkan
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"sandwich/microkernel/devgen"
@@ -45,7 +46,7 @@ func (d *logicalDevice) Compile(k *devgen.Kernel) (device.Program, error) {
 		made, err = p.create(f, words, stored)
 		return err
 	})
-	if _, ok := err.(result); ok {
+	if _, ok := errors.AsType[result](err); ok {
 		err = fmt.Errorf("%w: kernel %s: %w", device.ErrRefused, k.Name, err)
 	}
 	if err != nil {
@@ -126,7 +127,7 @@ func (d *logicalDevice) newCache(f *hostcall.Frame, stored []byte) (uint64, erro
 	}
 	info := f.Struct(17, uint64(0), 0, uint64(len(stored)), data)
 	err := d.functions.call(f, "vkCreatePipelineCache", d.handle, info.Addr(), 0, out.Addr())
-	if _, refused := err.(result); refused {
+	if _, refused := errors.AsType[result](err); refused {
 		return 0, nil // the kernel is compiled without a cache
 	}
 	return out.U64(0), err
@@ -137,7 +138,7 @@ func (d *logicalDevice) codeOf(f *hostcall.Frame, cache uint64) ([]byte, error) 
 	size := f.Alloc(8)
 	get := func(data uint64) error {
 		err := d.functions.call(f, "vkGetPipelineCacheData", d.handle, cache, size.Addr(), data)
-		if _, refused := err.(result); refused {
+		if _, refused := errors.AsType[result](err); refused {
 			size.PutU64(0, 0)
 			return nil // the kernel can be used, and is compiled again by the next process
 		}
@@ -228,6 +229,9 @@ func (d *logicalDevice) record(steps []any) (*commands, error) {
 		}
 		return d.functions.call(f, "vkEndCommandBuffer", c.handle)
 	})
+	if err != nil && c.handle != 0 {
+		err = errors.Join(err, c.Free())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +335,7 @@ func (d *logicalDevice) Submit(c device.Commands) (device.Ticket, error) {
 				f.Struct(d.timeline))
 			return d.functions.call(f, "vkQueueSubmit", d.queue, 1, info.Addr(), 0)
 		})
-		if r, ok := err.(result); ok && r.code == deviceLost {
+		if r, ok := errors.AsType[result](err); ok && r.code == deviceLost {
 			return d.Lose(err)
 		}
 		return err

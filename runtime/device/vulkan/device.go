@@ -2,6 +2,7 @@ package vulkan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -175,7 +176,7 @@ func (d *logicalDevice) await(t device.Ticket) error {
 			f.Limit = patience + d.Stall
 			return d.functions.call(f, "vkWaitSemaphores", d.handle, info.Addr(), uint64(patience))
 		})
-		r, ok := err.(result)
+		r, ok := errors.AsType[result](err)
 		switch {
 		case !ok:
 			return err

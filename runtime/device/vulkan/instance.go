@@ -1,6 +1,7 @@
 package vulkan
 
 import (
+	"errors"
 	"fmt"
 
 	"sandwich/runtime/device"
@@ -61,7 +62,7 @@ func (in *instance) createHandle(f *hostcall.Frame, get uint64) error {
 	info := f.Struct(1, uint64(0), 0, app, 0, uint64(0), 0, uint64(0))
 	out := f.Alloc(8)
 	err := in.functions.call(f, "vkCreateInstance", info.Addr(), 0, out.Addr())
-	if r, ok := err.(result); ok && r.code == incompatibleDriver {
+	if r, ok := errors.AsType[result](err); ok && r.code == incompatibleDriver {
 		return device.Absent(fmt.Errorf("no Vulkan driver on this host: %w", err))
 	}
 	in.handle = out.U64(0)
@@ -73,7 +74,7 @@ func (in *instance) enumerate(f *hostcall.Frame) error {
 	count.PutU32(0, maxDevices)
 	const incomplete = 5 // there are more devices
 	err := in.functions.call(f, "vkEnumeratePhysicalDevices", in.handle, count.Addr(), list.Addr())
-	if r, ok := err.(result); err != nil && !(ok && r.code == incomplete) {
+	if r, ok := errors.AsType[result](err); err != nil && !(ok && r.code == incomplete) {
 		return err
 	}
 	n := count.U32(0)

@@ -197,7 +197,7 @@ func (p *physical) readExtensions(f *hostcall.Frame, fs functions) error {
 	count, list := f.Alloc(4), f.Alloc(most*bytes)
 	count.PutU32(0, most)
 	err := fs.call(f, "vkEnumerateDeviceExtensionProperties", p.handle, 0, count.Addr(), list.Addr())
-	if r, ok := err.(result); err != nil && !(ok && r.code == incomplete) {
+	if r, ok := errors.AsType[result](err); err != nil && !(ok && r.code == incomplete) {
 		return err
 	}
 	for i := range min(int(count.U32(0)), most) {

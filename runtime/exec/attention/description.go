@@ -42,7 +42,7 @@ func Sequences(kind kvcache.Kind, store int, spans []kvcache.Span) (list []Seque
 	return list
 }
 
-// Place says where the keys and values of a layer are in a KVStore, in bytes.
+// Place describes where the keys and values of a layer are in a KVStore, in bytes.
 type Place struct {
 	Layout microkernel.KVLayout
 	First  int // block 0 of KV head 0

@@ -27,7 +27,7 @@ type KVStore struct {
 // length. It is the lowest package that may import both.
 var _ [0]struct{} = [microkernel.KVBlock - kvcache.BlockTokens]struct{}{}
 
-// layerKV says where the keys and values of a layer are.
+// layerKV describes where the keys and values of a layer are.
 type layerKV struct {
 	layout  microkernel.KVLayout
 	first   int // offset of its block 0 in bytes

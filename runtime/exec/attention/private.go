@@ -26,9 +26,7 @@ func (f *form) privateBytes(blocks int) int {
 }
 
 // tableBytes returns the memory for so many block numbers, in entire cache lines.
-func (f *form) tableBytes(blocks int) int {
-	return (4*blocks + raw.CacheLine - 1) / raw.CacheLine * raw.CacheLine
-}
+func (f *form) tableBytes(blocks int) int { return raw.Lines(4 * blocks) }
 
 // outBytes returns the size of the results of a job.
 func (f *form) outBytes(job *microkernel.AttentionJob) int {

@@ -213,10 +213,14 @@ func (p *Throughput) help(w *pool.Worker, list []sharedProduct, s *assignment, m
 // several slices each if there are very many.
 func (s *assignment) chunks(list []sharedProduct, kind int) int {
 	n := s.slices(list, kind)
-	each := (n + pool.MaxAssigned - 1) / pool.MaxAssigned
-	return (n + each - 1) / max(1, each)
+	return num.CeilDiv(n, slicesOfChunk(n))
 }
 
+// slicesOfChunk returns the number of slices of a chunk of an assignment of n slices: as few as
+// give at most pool.MaxAssigned chunks.
+func slicesOfChunk(n int) int { return max(1, num.CeilDiv(n, pool.MaxAssigned)) }
+
+// slices returns the number of slices of an assignment.
 func (s *assignment) slices(list []sharedProduct, kind int) (n int) {
 	from := 0
 	for j := range list {
@@ -230,7 +234,7 @@ func (s *assignment) slices(list []sharedProduct, kind int) (n int) {
 // chunk computes chunk i of an assignment of a worker of some kind.
 func (p *Throughput) chunk(w *pool.Worker, s *assignment, list []sharedProduct, kind, i int, scratch unsafe.Pointer) {
 	n := s.slices(list, kind)
-	each := (n + pool.MaxAssigned - 1) / pool.MaxAssigned
+	each := slicesOfChunk(n)
 	for at := i * each; at < min((i+1)*each, n); at++ {
 		left, from := at, 0
 		for j := range list {

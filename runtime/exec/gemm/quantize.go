@@ -36,9 +36,7 @@ func segmentsOf(m *model.Model, op *model.Op) segments {
 }
 
 // bytes returns the memory for a quantized segment, in entire cache lines.
-func (s *segments) bytes(c microkernel.Compute) int {
-	return (c.ActRowBytes(s.length) + raw.CacheLine - 1) / raw.CacheLine * raw.CacheLine
-}
+func (s *segments) bytes(c microkernel.Compute) int { return raw.Lines(c.ActRowBytes(s.length)) }
 
 // segment returns segment number u of a buffer's rows: its address, its length, and the address of
 // its quantized form.

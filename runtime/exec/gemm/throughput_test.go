@@ -4,7 +4,23 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"sandwich/runtime/pool"
 )
+
+// TestChunks checks that an assignment has as many chunks as slices, but not more than a worker can
+// count.
+func TestChunks(t *testing.T) {
+	if n := new(assignment).chunks(nil, 0); n != 0 {
+		t.Errorf("%d chunks of an assignment of no products", n)
+	}
+	const most = pool.MaxAssigned
+	for _, c := range []struct{ slices, each int }{{0, 1}, {1, 1}, {most, 1}, {most + 1, 2}, {2 * most, 2}} {
+		if got := slicesOfChunk(c.slices); got != c.each {
+			t.Errorf("%d slices of a chunk of %d, want %d", got, c.slices, c.each)
+		}
+	}
+}
 
 // TestThroughput checks that rates follow the tallies, ignore small changes, and are forgotten
 // without measurements.

@@ -7,9 +7,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Routes says to which experts the rows of a forward go. A row and one of its experts are a pair.
-// The rows of BufExpert and BufGate are the pairs, sorted by expert and then by row. Routes belong
-// to a set of activations, because a halted forward needs them when it resumes.
+// Routes describes to which experts the rows of a forward go. A row and one of its experts are a
+// pair. The rows of BufExpert and BufGate are the pairs, sorted by expert and then by row. Routes
+// belong to a set of activations, because a halted forward needs them when it resumes.
 type Routes struct {
 	used   int
 	choice []int32   // [rows][used] the experts of a row, best first

@@ -120,7 +120,7 @@ func StateLayout(m *model.Model) (at []int, block int) {
 	at = make([]int, len(m.Ops))
 	for i := range m.Ops {
 		at[i] = block
-		block += (4*m.Ops[i].StateOf() + raw.CacheLine - 1) / raw.CacheLine * raw.CacheLine
+		block += raw.Lines(4 * m.Ops[i].StateOf())
 	}
 	return at, block
 }

@@ -6,8 +6,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Mode says which operands an op has under tensor parallelism and which workers run it (ArcLight
-// section 3 and appendix A).
+// Mode describes which operands an op has under tensor parallelism and which workers run it
+// (ArcLight section 3 and appendix A).
 type Mode uint8
 
 const (
@@ -29,7 +29,7 @@ func (m Mode) String() string { return modeNames[m] }
 // PerRank reports whether each rank runs the op separately.
 func (m Mode) PerRank() bool { return m == Scatter || m == Parallel }
 
-// Sync says how the ranks wait for each other inside a parallel subgraph.
+// Sync describes how the ranks wait for each other inside a parallel subgraph.
 type Sync uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	SyncA
 )
 
-// Op says how the ranks run an op of a model.
+// Op describes how the ranks run an op of a model.
 type Op struct {
 	Mode        Mode
 	RankBarrier bool // the barrier after it is that of the rank's own workers

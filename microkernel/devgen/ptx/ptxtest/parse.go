@@ -34,7 +34,7 @@ type instr struct {
 	target  int // of a branch
 }
 
-// kind says what an operand is.
+// kind describes what an operand is.
 type kind uint8
 
 const (

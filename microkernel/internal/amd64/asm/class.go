@@ -7,8 +7,8 @@ import (
 	"sandwich/microkernel/internal/code"
 )
 
-// classes are those of instructions by how their names begin; the first that fits counts.
-// Instructions that none fits only move.
+// classes lists the classes of instructions by the prefixes of their names. The first prefix that
+// matches decides; instructions without one only move data.
 var classes = []struct {
 	prefixes string
 	class    code.Class
@@ -24,8 +24,8 @@ var classes = []struct {
 	{"vp vand vor vxor vblend vcmp", code.Logic},
 }
 
-// byOp is the class of every instruction when it has no memory operand, sorted when the first one
-// is counted.
+// byOp returns the class of every instruction without a memory operand. It is computed when the
+// first instruction is counted.
 var byOp = sync.OnceValue(func() map[*Op]code.Class {
 	classes := make(map[*Op]code.Class, len(all))
 	for _, o := range all {
@@ -56,7 +56,7 @@ func (a *Asm) count(o *Op, f *fields, toMemory bool) {
 	case f.isMem:
 		a.Count(code.Load, 1)
 	case class == code.Logic && f.reg == f.vvvv && f.reg == f.rmReg && strings.Contains(o.name, "xor"):
-		return // a register that becomes zero by being renamed
+		return // register renaming clears the register
 	}
 	if f.isMem && strings.Contains(o.name, "broadcast") {
 		return // done by the load

@@ -14,8 +14,8 @@ type fields struct {
 	zero      bool
 }
 
-// I emits one vector instruction: its operands in Intel order. The shorter VEX encoding is taken
-// wherever it can say the same.
+// I emits one vector instruction, with its operands in Intel order. It uses the shorter VEX
+// encoding where that can express the operands.
 func (a *Asm) I(o *Op, ops ...Operand) {
 	f, opcode, ok := a.sort(o, ops)
 	if !ok {
@@ -26,7 +26,7 @@ func (a *Asm) I(o *Op, ops ...Operand) {
 	switch {
 	case o.has&vex != 0 && !needEVEX:
 		if o.store != 0 && o.form == rm && o.tup == full && !f.isMem && f.rmReg > 7 && f.reg < 8 {
-			f.reg, f.rmReg, opcode = f.rmReg, f.reg, o.store // the store form says the same in a byte less
+			f.reg, f.rmReg, opcode = f.rmReg, f.reg, o.store // the store form is one byte shorter
 		}
 		a.vexPrefix(o, &f)
 		a.put(opcode)
@@ -224,8 +224,8 @@ func (a *Asm) evexPrefix(o *Op, f *fields) {
 	a.put(0x62, p0, p1, p2)
 }
 
-// modRM emits ModRM, SIB and displacement; unit is what an 8-bit displacement counts in (1 outside
-// EVEX).
+// modRM emits ModRM, SIB and displacement. unit is the number of bytes that an 8-bit displacement
+// counts (1 outside EVEX).
 func (a *Asm) modRM(f *fields, unit int32) {
 	reg := f.reg & 7 << 3
 	if !f.isMem {
@@ -271,8 +271,8 @@ func (a *Asm) modMem(reg uint8, m *Mem, unit int32) {
 	}
 }
 
-// closePool notes where the instruction of the newest pool reference ends, which is what its
-// displacement counts from.
+// closePool records where the instruction with the newest pool reference ends: its displacement
+// counts from there.
 func (a *Asm) closePool(f *fields) {
 	if f.isMem && f.mem.pool != 0 {
 		a.EndLoad()

@@ -1,6 +1,6 @@
 package asm
 
-// form says which operand of an instruction goes into which field of its encoding.
+// form describes which operand of an instruction goes into which field of its encoding.
 type form uint8
 
 const (
@@ -15,8 +15,8 @@ const (
 	mvr              // rm, vvvv, reg (masked stores)
 )
 
-// tuple says how many bytes the memory operand of an instruction covers, which is what EVEX divides
-// 8-bit displacements by.
+// tuple selects the number of bytes of the memory operand of an instruction. EVEX divides 8-bit
+// displacements by it.
 type tuple uint8
 
 const (
@@ -71,7 +71,7 @@ type Op struct {
 // Name returns the mnemonic in lower case.
 func (o *Op) Name() string { return o.name }
 
-// memBytes is what an 8-bit displacement of the EVEX encoding counts in.
+// memBytes returns the number of bytes that an 8-bit displacement of the EVEX encoding counts.
 func (o *Op) memBytes(l length, broadcast bool) int32 {
 	if broadcast {
 		return int32(o.elt)

@@ -31,8 +31,8 @@ func (a *Asm) LdTileCfg(m Mem) {
 	a.note("ldtilecfg", m)
 }
 
-// TileRelease gives the tiles back; a function that configured them ends with it, so that the
-// system need not save them.
+// TileRelease returns the tiles to their initial state, so that the system does not save them.
+// Every function that configures tiles ends with it.
 func (a *Asm) TileRelease() {
 	a.tileVEX(pNone, 0x49, &fields{})
 	a.note("tilerelease")

@@ -6,18 +6,6 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// Registers that the products share: the byte order of a transposed line, or without VPERMB its
-// word order and the byte order within four words; 128 in each byte; and four integers of a row in
-// every lane.
-const (
-	lineOrder   = 31
-	lineBytesOf = 30
-	lineBias    = 29
-	lineFactor  = 28 // four integers of a row in every lane
-)
-
-// loadLineOrder loads the constants of transposed lines.
-//
 // A VPDPBUSD kernel multiplies integers exactly, so the order of its sums is free. For a row and a
 // block of 64 positions it computes
 //
@@ -36,6 +24,16 @@ const (
 // with 128 added and start at -128 times the sum of the query's integers; values are signed, and
 // the u of four positions are repeated in every lane. A block is cached as lines of 4 dimensions x
 // 16 positions, or of 4 positions x 16 dimensions; both are transposed to 16 lanes of four bytes.
+
+// Registers that the products share.
+const (
+	lineOrder   = 31 // the byte order of a transposed line; without VPERMB its word order
+	lineBytesOf = 30 // without VPERMB: the byte order within four words
+	lineBias    = 29 // 128 in each byte
+	lineFactor  = 28 // four integers of a row in every lane
+)
+
+// loadLineOrder loads the constants of transposed lines.
 func (g *gen) loadLineOrder() {
 	var bytes, words, inLane [16]uint32
 	for i := range 16 {
@@ -109,7 +107,7 @@ func (g *gen) scoreSet(p product, scale int) {
 	sum := func(r, j int) asm.Vec { return g.V(r*p.columns + j) }
 	line := func(j int) asm.Vec { return g.V(2*n + j) }
 	for r := range g.Rows {
-		g.I(asm.VPBROADCASTD, sum(r, 0), asm.At(aPtr, r*p.rowStride+queryBias))
+		g.I(asm.VPBROADCASTD, sum(r, 0), asm.At(aPtr, r*p.rowStride+kernel.ActBias))
 		for j := 1; j < p.columns; j++ {
 			g.I(asm.VMOVAPS, sum(r, j), sum(r, 0))
 		}
@@ -120,7 +118,7 @@ func (g *gen) scoreSet(p product, scale int) {
 		}
 		g.prefetchShare(p.lines, i, setLines)
 		for r := range g.Rows {
-			four := asm.At(aPtr, r*p.rowStride+queryBytes+4*i)
+			four := asm.At(aPtr, r*p.rowStride+kernel.ActQ+4*i)
 			if p.columns == 1 {
 				g.I(asm.VPDPBUSD, sum(r, 0), line(0), four.Bcast())
 				continue

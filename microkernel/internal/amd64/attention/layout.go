@@ -35,10 +35,8 @@ const (
 
 // Quantized queries and probabilities of VPDPBUSD kernels.
 const (
-	querySet   = 48 // bytes of 32 dimensions of a query, an ActQ8 block: scale ...
-	queryBias  = 4  // ... -128 times the sum ...
-	queryBytes = 8  // ... and the integers
-	weightSets = 4  // sets of dimensions whose largest weights are computed side by side
+	querySet   = kernel.ActQ8Bytes // of 32 dimensions of a query, an ActQ8 block
+	weightSets = 4                 // sets of dimensions whose largest weights are computed side by side
 	lineBytes  = 64
 	setLines   = arith.ScaleDims / 4           // lines of a panel of keys that share scales
 	setPanels  = arith.ScaleDims / arith.Lanes // panels of values that share scales

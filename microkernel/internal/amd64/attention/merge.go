@@ -3,7 +3,6 @@ package attention
 import (
 	"sandwich/microkernel/internal/amd64/asm"
 	"sandwich/microkernel/internal/amd64/lanes"
-	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/kernel"
 )
 
@@ -28,8 +27,7 @@ func (g *gen) mergeRows(columns int) {
 func (g *gen) seeingRows(oldMul, newMul asm.Vec, merge func(r int)) {
 	for r := range g.Rows {
 		skip := g.NewLabel()
-		g.MovSXD(aPtr, asm.At(scrReg, kernel.ScratchMax+4*r))
-		g.Cmp(aPtr, asm.Imm32(arith.NegInfBits-1<<32))
+		g.CmpNegInf(asm.At(scrReg, kernel.ScratchMax+4*r), aPtr)
 		g.Jcc(asm.Zero, skip)
 		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, kernel.ScratchOldMul+4*r))
 		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, kernel.ScratchNewMul+4*r))

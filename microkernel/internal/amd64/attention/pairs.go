@@ -116,13 +116,19 @@ func (g *gen) joinRows(n int) {
 	}
 }
 
-// pairLoop converts count pairs, possibly none, starting at src.
+// pairLoop converts count pairs, possibly none, starting at src, and advances src.
 func (g *gen) pairLoop(src asm.Reg, scale func(r int) asm.Operand) {
+	g.pairLoopThen(src, scale, func(int) {})
+}
+
+// pairLoopThen is pairLoop with code after each n pairs.
+func (g *gen) pairLoopThen(src asm.Reg, scale func(r int) asm.Operand, then func(n int)) {
 	row := arith.Lanes * g.ElementBytes()
 	g.countDown(pairUnroll, func(n int) {
 		g.prefetchPairs(n)
 		g.pairRows(src, 0, n, false, scale)
 		g.Add(src, asm.Imm32(int32(2*n*row)))
+		then(n)
 	})
 }
 
@@ -183,18 +189,11 @@ func (g *gen) pairValues8() {
 		set := panel * arith.Lanes / arith.ScaleDims
 		g.Lea(bPtr, asm.At(vReg, panel*positions*arith.Lanes))
 		g.Lea(scales, asm.At(scrReg, g.scalesAt()+4*(g.ScaleFloats()+positions*set)))
-		g.seenPairs(func() { g.pairLoop8(scales, scale) }, func() { g.pairRows(bPtr, 0, 1, true, scale) })
+		whole := func() {
+			g.pairLoopThen(bPtr, scale, func(n int) { g.Add(scales, asm.Imm32(int32(8*n))) })
+		}
+		g.seenPairs(whole, func() { g.pairRows(bPtr, 0, 1, true, scale) })
 	}
-}
-
-// pairLoop8 is pairLoop for values and their scales.
-func (g *gen) pairLoop8(scales asm.Reg, scale func(r int) asm.Operand) {
-	g.countDown(pairUnroll, func(n int) {
-		g.prefetchPairs(n)
-		g.pairRows(bPtr, 0, n, false, scale)
-		g.Add(bPtr, asm.Imm32(int32(2*n*arith.Lanes)))
-		g.Add(scales, asm.Imm32(int32(8*n)))
-	})
 }
 
 // seenPairs converts a panel of values: whole pairs in a loop over count, then a last position

@@ -8,9 +8,7 @@ import (
 // prefetchPart emits the prefetches of k-step i of an iteration: its share of the lines of the
 // next block, and the lines of this block that are read some k-steps later.
 func (g *gen) prefetchPart(p product, i int) {
-	for l := p.lines * i / unroll; l < p.lines*(i+1)/unroll; l++ {
-		g.Prefetch(asm.T1, asm.At(ahead, 64*l))
-	}
+	g.prefetchShare(p.lines, i, unroll)
 	if row := arith.Lanes * g.ElementBytes(); g.chained() && g.Rows <= nearRows && i*row%64 == 0 {
 		for c := range p.columns {
 			g.Prefetch(asm.T0, asm.At(bPtr, c*p.panelStride+i*row+nearBytes))
@@ -21,18 +19,26 @@ func (g *gen) prefetchPart(p product, i int) {
 // nearBytes is the distance of a second request. Prefetches into L2 are dropped if too many reads
 // are in flight, and a load that then goes to memory stalls all later instructions. Up to nearRows
 // rows, which memory limits, lines are therefore requested again shortly before use.
-const (
-	nearBytes = 512
-)
+const nearBytes = 512
 
 // prefetch requests the next lines of the following block into L2, from where they arrive in time.
 // A whole block would displace too much of L1.
 func (g *gen) prefetch(lines int) {
-	for i := range lines {
-		g.Prefetch(asm.T1, asm.At(ahead, 64*i))
+	g.prefetchShare(lines, 0, 1)
+	g.advanceAhead(lines)
+}
+
+// prefetchShare requests the share of step i of n of `lines` lines of the next block.
+func (g *gen) prefetchShare(lines, i, n int) {
+	for l := lines * i / n; l < lines*(i+1)/n; l++ {
+		g.Prefetch(asm.T1, asm.At(ahead, lineBytes*l))
 	}
+}
+
+// advanceAhead moves the prefetch pointer by that many lines.
+func (g *gen) advanceAhead(lines int) {
 	if lines > 0 {
-		g.Add(ahead, asm.Imm32(int32(64*lines)))
+		g.Add(ahead, asm.Imm32(int32(lineBytes*lines)))
 	}
 }
 
@@ -160,20 +166,6 @@ func (g *gen) integerLines(read int) int {
 	products := dim*(2+1.5*rows) + dim*(1+rows) + dim*rows/4
 	rest := rows*(90+dim) + 300
 	return int(own*products/(products+rest) + 0.5)
-}
-
-// prefetchShare requests the share of step i of n of `lines` lines of the next block.
-func (g *gen) prefetchShare(lines, i, n int) {
-	for l := lines * i / n; l < lines*(i+1)/n; l++ {
-		g.Prefetch(asm.T1, asm.At(ahead, lineBytes*l))
-	}
-}
-
-// advanceAhead moves the prefetch pointer by that many lines.
-func (g *gen) advanceAhead(lines int) {
-	if lines > 0 {
-		g.Add(ahead, asm.Imm32(int32(lineBytes*lines)))
-	}
 }
 
 // prefetchPairs emits the prefetches of an unrolled step of the conversion; single steps request

@@ -69,8 +69,8 @@ func (g *gen) steps(p product, n int) {
 	}
 	g.Add(bPtr, asm.Imm32(int32(n*arith.Lanes*g.operandBytes())))
 	g.Add(aPtr, asm.Imm32(int32(4*n)))
-	if n == unroll && p.lines > 0 {
-		g.Add(ahead, asm.Imm32(int32(64*p.lines)))
+	if n == unroll {
+		g.advanceAhead(p.lines)
 	}
 }
 

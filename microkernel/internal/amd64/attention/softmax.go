@@ -59,8 +59,8 @@ func (g *gen) wholeRows(n int, scale, lo asm.Vec) {
 		}
 	}
 	at := func(r, j int) asm.Mem { return asm.At(smRow, r*kernel.ScratchRow+64*j) }
-	quarter := 0
-	drip := func() { // the prefetches of these rows come in four parts
+	quarter := 0 // of the prefetches of these rows, which are spread over the steps
+	prefetchQuarter := func() {
 		lines := n * g.linesPerRow()
 		g.prefetch(lines*(quarter+1)/4 - lines*quarter/4)
 		quarter++
@@ -79,7 +79,7 @@ func (g *gen) wholeRows(n int, scale, lo asm.Vec) {
 		g.I(asm.VMOVSS, asm.At(smLane, kernel.ScratchMax+4*r), m)
 		g.I(asm.VBROADCASTSS, asm.Z(top+r), m)
 	}
-	drip()
+	prefetchQuarter()
 	all(func(r, j int) { g.I(asm.VMULPS, x(r, j), x(r, j), scale) })
 	all(func(r, j int) { g.I(asm.VSUBPS, x(r, j), x(r, j), asm.Z(top+r)) })
 	var exps []lanes.ExpRegs
@@ -87,9 +87,9 @@ func (g *gen) wholeRows(n int, scale, lo asm.Vec) {
 		i := perRow*r + j
 		exps = append(exps, lanes.ExpRegs{Dst: asm.Z(p + i), P: asm.Z(p + i), X: x(r, j), N: asm.Z(t + i)})
 	})
-	drip()
+	prefetchQuarter()
 	g.ExpMany(lo, nil, exps...)
-	drip()
+	prefetchQuarter()
 	all(func(r, j int) { g.I(asm.VMOVUPS, at(r, j), asm.Z(p+perRow*r+j)) })
 	for j := 1; j < perRow; j++ {
 		for r := range n {
@@ -101,7 +101,7 @@ func (g *gen) wholeRows(n int, scale, lo asm.Vec) {
 			g.I(asm.VADDPS, sum, sum, asm.Z(p+perRow*r+j))
 		}
 	}
-	drip()
+	prefetchQuarter()
 	g.foldRows(n, top, t, func(dst, low, high asm.Vec) { g.I(asm.VADDPS, dst, low, high) })
 	for r := range n {
 		g.I(asm.VMOVSS, asm.At(smLane, kernel.ScratchSum+4*r), asm.X(top+r))

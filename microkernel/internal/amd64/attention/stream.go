@@ -67,15 +67,11 @@ func (g *gen) streamScores() {
 	g.storeTiles(tilePanels, rowStep)
 }
 
-// streamProduct is tileProduct with the pairs of step k.
+// streamProduct is tileProduct with the pairs of step k, which are in a buffer.
 func (g *gen) streamProduct(k, panels int, a asm.Mem, lineStep asm.Reg) {
-	rows := tileA + asm.Tile(k%2)
-	g.TileLoad(rows, a)
-	for p := range panels {
-		columns := tileB + asm.Tile(p%2)
-		g.TileLoad(columns, asm.AtIndex(scrReg, lineStep, 1, g.bufferAt(k)+p*tileBytes))
-		g.TileDot(asm.TDPBF16PS, asm.Tile(p), rows, columns)
-	}
+	g.tileProduct(k, panels, a, func(p int) asm.Mem {
+		return asm.AtIndex(scrReg, lineStep, 1, g.bufferAt(k)+p*tileBytes)
+	})
 }
 
 // streamKeys converts the keys of step k to pairs of dimensions.

@@ -35,14 +35,14 @@ func (g *gen) releaseTiles() {
 	}
 }
 
-// tileProduct adds to the tiles of `panels` panels step k of the rows at a, rowStep bytes apart,
-// times the panels at b, `panel` bytes apart, whose rows are lineStep (64) bytes apart.
-func (g *gen) tileProduct(k, panels int, a asm.Mem, b asm.Reg, panel int, lineStep asm.Reg) {
+// tileProduct adds to the tiles of `panels` panels step k of the rows at a times the columns of the
+// panels: b returns where those of a panel are.
+func (g *gen) tileProduct(k, panels int, a asm.Mem, b func(panel int) asm.Mem) {
 	rows := tileA + asm.Tile(k%2)
 	g.TileLoad(rows, a)
 	for p := range panels {
 		columns := tileB + asm.Tile(p%2)
-		g.TileLoad(columns, asm.AtIndex(b, lineStep, 1, p*panel+k*tileBytes))
+		g.TileLoad(columns, b(p))
 		g.TileDot(asm.TDPBF16PS, asm.Tile(p), rows, columns)
 	}
 }
@@ -72,7 +72,10 @@ func (g *gen) beginTileScores() (lineStep, rowStep asm.Reg) {
 func (g *gen) tileScores() {
 	lineStep, rowStep := g.beginTileScores()
 	for k := range g.keyDims() / tileK {
-		g.tileProduct(k, tilePanels, asm.AtIndex(qReg, rowStep, 1, 64*k), kReg, 2*arith.Lanes*g.keyDims(), lineStep)
+		keys := func(p int) asm.Mem {
+			return asm.AtIndex(kReg, lineStep, 1, p*2*arith.Lanes*g.keyDims()+k*tileBytes)
+		}
+		g.tileProduct(k, tilePanels, asm.AtIndex(qReg, rowStep, 1, 64*k), keys)
 	}
 	g.storeTiles(tilePanels, rowStep)
 }
@@ -90,12 +93,15 @@ func (g *gen) tileValues() {
 		for p := range panels {
 			g.TileZero(asm.Tile(p))
 		}
-		probabilities := func(k int) asm.Mem { return asm.AtIndex(scrReg, rowStep, 1, g.bf16At()+64*k) }
-		g.tileProduct(0, panels, probabilities(0), vReg, pairPanel, lineStep)
+		product := func(k int) {
+			values := func(p int) asm.Mem { return asm.AtIndex(vReg, lineStep, 1, p*pairPanel+k*tileBytes) }
+			g.tileProduct(k, panels, asm.AtIndex(scrReg, rowStep, 1, g.bf16At()+64*k), values)
+		}
+		product(0)
 		g.Mov32(bPtr, asm.At(scrReg, kernel.ScratchLargest))
 		g.Cmp(bPtr, asm.Imm32(tileK))
 		g.Jcc(asm.LessOrEqual, all)
-		g.tileProduct(1, panels, probabilities(1), vReg, pairPanel, lineStep)
+		product(1)
 		g.Bind(all)
 		g.storeTiles(panels, rowStep)
 		g.mergeTiles(panels)

@@ -27,8 +27,8 @@ func (e *amxTile) each(steps []func()) {
 	}
 }
 
-// interleave emits some steps evenly interleave the first half of many others: a core looks only a
-// limited distance ahead for instructions that do not wait for a tile.
+// interleave emits the steps of some evenly among the first half of the steps of many: a core looks
+// only a limited distance ahead for instructions that do not wait for a tile.
 func (e *amxTile) interleave(some, many []func()) {
 	done := 0
 	for i, step := range many {
@@ -76,7 +76,7 @@ func (e *amxTile) storeSums(turn int) (steps []func()) {
 	return steps
 }
 
-// sumAt returns the offset of the sums of row r for the span at k0 interleave those of a sub-block.
+// sumAt returns the offset of the sums of row r for the span at k0 in the sums of a sub-block.
 func (e *amxTile) sumAt(k0, r int) int { return k0/e.Span()*amxSumBytes + r*4*qtype.PanelWidth }
 
 // sumsOfSubBlock returns the bytes of the sums of a sub-block, a power of two.

@@ -62,7 +62,7 @@ func (s spec) validateDequantOnce() error {
 // runDequantOnce computes one call of such a kernel in pieces of k, each of which continues from
 // the stored C.
 func runDequantOnce(k *kernel.Tiles, g kernel.GemmArgs) {
-	unpack, err := dequantizers.of(k.Spec.B)
+	unpack, err := dequantizers.Get(k.Spec.B)
 	if err != nil {
 		panic("a kernel was built without what unpacks for it: " + err.Error())
 	}
@@ -176,36 +176,15 @@ func (e *dequantOnceTile) part(k0 int) {
 	e.addOffsets(k0)
 }
 
-// typeFuncs are functions that are generated once for each weight type.
-type typeFuncs struct {
-	what     string
-	generate func(qtype.Type) ([]byte, error)
-	funcs    sync.Map // qtype.Type -> func() (jit.Func, error)
-}
-
-// dequantizers are the functions that dequantize a panel.
-var dequantizers = typeFuncs{what: "unpacking", generate: dequantizer}
-
-// of generates the function of a weight type once. Assemble calls it too, so that a kernel that
-// runs has it.
-func (t *typeFuncs) of(b qtype.Type) (jit.Func, error) {
-	if once, ok := t.funcs.Load(b); ok {
-		return once.(func() (jit.Func, error))()
+// dequantizers has the functions that dequantize a panel, by weight type. Assemble gets them too,
+// so that a kernel that runs has its own.
+var dequantizers = jit.NewCache(func(b qtype.Type) (jit.Func, error) {
+	code, err := dequantizer(b)
+	if err != nil {
+		return jit.Func{}, fmt.Errorf("dequantizing %s: %w", b, err)
 	}
-	build := sync.OnceValues(func() (jit.Func, error) {
-		code, err := t.generate(b)
-		if err != nil {
-			return jit.Func{}, fmt.Errorf("%s %s: %w", t.what, b, err)
-		}
-		loaded, err := jit.Load(code)
-		if err != nil {
-			return jit.Func{}, err
-		}
-		return loaded[0], nil
-	})
-	once, _ := t.funcs.LoadOrStore(b, build)
-	return once.(func() (jit.Func, error))()
-}
+	return jit.LoadOne(code)
+})
 
 // dequantizer returns the code that dequantizes blocks of a panel.
 func dequantizer(b qtype.Type) ([]byte, error) {

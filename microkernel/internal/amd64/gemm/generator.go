@@ -80,7 +80,7 @@ func (v Generator) CodeSpec(s kernel.Spec) kernel.Spec {
 // NeedsOf returns no features: those of the dot product suffice.
 func (v Generator) NeedsOf(kernel.Spec) kernel.Features { return 0 }
 
-// SelfTest returns needed for AMX: the kernels were developed without such a machine.
+// SelfTest requires a self-test of the kernels that use tile registers.
 func (v Generator) SelfTest(s kernel.Spec) (instead string, needed bool) {
 	if s.Dot == kernel.TDPBF16 {
 		return kernel.DPBF16.String(), true
@@ -110,12 +110,12 @@ func (v Generator) Run(k *kernel.Tiles, g kernel.GemmArgs) {
 // Assemble generates one tile of the spec's size.
 func (v Generator) Assemble(k kernel.Spec) ([]byte, error) {
 	if k.Form == kernel.DequantOnce {
-		if _, err := dequantizers.of(k.B); err != nil {
+		if _, err := dequantizers.Get(k.B); err != nil {
 			return nil, err
 		}
 	}
 	if k.Dot == kernel.AMX && k.Compute == kernel.ComputeInt8K {
-		if _, err := planeMakers.of(k.B); err != nil {
+		if _, err := planeMakers.Get(k.B); err != nil {
 			return nil, err
 		}
 	}

@@ -47,7 +47,7 @@ func dirty[T any](args *T) *T {
 func (a *AMXArgs) Run(k *kernel.Tiles, g *kernel.GemmArgs, call func(f jit.Func, args unsafe.Pointer)) {
 	switch {
 	case a.planes != nil:
-		unpack, err := planeMakers.of(k.Spec.B)
+		unpack, err := planeMakers.Get(k.Spec.B)
 		if err != nil {
 			panic(err)
 		}

@@ -1,20 +1,28 @@
 package gemm
 
 import (
+	"fmt"
 	"unsafe"
 
 	"sandwich/microkernel/internal/amd64/asm"
 	"sandwich/microkernel/internal/amd64/matrix"
+	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
-// planeMakers are the functions that unpack panels to planes (package matrix).
-var planeMakers = typeFuncs{what: "unpacking to planes", generate: planeMaker}
+// planeMakers has the functions that unpack panels to planes (package matrix), by weight type.
+var planeMakers = jit.NewCache(func(b qtype.Type) (jit.Func, error) {
+	code, err := planeMaker(b)
+	if err != nil {
+		return jit.Func{}, fmt.Errorf("unpacking %s to planes: %w", b, err)
+	}
+	return jit.LoadOne(code)
+})
 
 // runPlanes computes one call of a kernel of Dot AMX and the path ComputeInt8K.
 func runPlanes(k *kernel.Tiles, g *kernel.GemmArgs) {
-	unpack, err := planeMakers.of(k.Spec.B)
+	unpack, err := planeMakers.Get(k.Spec.B)
 	if err != nil {
 		panic("a kernel was built without its unpacking: " + err.Error())
 	}

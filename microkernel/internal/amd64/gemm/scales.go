@@ -17,12 +17,12 @@ func (t subBlocks) loadBlockScale(v asm.Vec, j, n int) {
 		t.I(asm.VCVTPH2PS, v, t.blockScale(j, n))
 	}
 	if n == 0 {
-		t.times1(v)
+		t.timesUnit(v)
 	}
 }
 
-// times1 multiplies v by the unit of scales.
-func (t subBlocks) times1(v asm.Vec) {
+// timesUnit multiplies v by the unit of scales, unless that is 1.
+func (t subBlocks) timesUnit(v asm.Vec) {
 	if t.Unit != 0 {
 		t.I(asm.VMULPS, v, v, t.splat(math.Float32bits(t.Unit)))
 	}
@@ -32,7 +32,7 @@ func (t subBlocks) times1(v asm.Vec) {
 func (t subBlocks) loadFloat(v asm.Vec, j, k int) {
 	t.I(asm.VPMOVZXBD, v, t.sub(j, k/t.Span()))
 	t.I(asm.VPSLLD, v, v, asm.Imm(qtype.FloatSubShift))
-	t.times1(v)
+	t.timesUnit(v)
 }
 
 // loadSub loads the scale of the span at k of vector j into w as integers, for the kinds without
@@ -50,7 +50,7 @@ func (t subBlocks) loadSub(w, x asm.Vec, j, k int) {
 			t.I(asm.VPSRLD, w, w, asm.Imm(3))
 		}
 		t.and(w, w, 30)
-	case qtype.ParitySubs: // s/2 in bits 1, 3, 5 and 7 of byte 3; they close ranks
+	case qtype.ParitySubs: // s/2 in bits 1, 3, 5 and 7 of byte 3; shifts make them adjacent
 		at, _ := t.Place(0, 1)
 		t.shiftedWord(w, t.b(j, t.subBlock()+at, w.Bytes()), -24)
 		t.and(w, w, qtype.ParityBits>>24)

@@ -28,7 +28,8 @@ func (e *int8Tile) scaleIntegers(k0 int) {
 	}
 	for i, d := range e.dot {
 		if e.dotInWord() {
-			// The lower half of the dot product is all of it; the upper half meets zeros.
+			// The lower half of a word has the entire dot product; the upper half is multiplied by
+			// zeros.
 			e.I(asm.VPDPWSSD, e.acc[i], d, e.w[i%e.v])
 			continue
 		}

@@ -1,6 +1,9 @@
 package lanes
 
-import "sandwich/microkernel/internal/amd64/asm"
+import (
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/arith"
+)
 
 // SumLanes adds the sixteen lanes of the accumulator (register acc, with AVX2 also acc+1) by the
 // tree of package arith and leaves the sum in lane 0 of acc. It overwrites tmp.
@@ -28,6 +31,13 @@ func (g *Gen) fold(acc, tmp int, op func(dst, lo, hi asm.Vec)) {
 	op(ax, ax, tx)
 	g.I(asm.VMOVSHDUP, tx, ax)
 	op(ax, ax, tx)
+}
+
+// CmpNegInf compares a float32 in memory with -Inf, by its bits; asm.Zero is the condition of
+// equality. It overwrites tmp.
+func (g *Gen) CmpNegInf(m asm.Mem, tmp asm.Reg) {
+	g.MovSXD(tmp, m)
+	g.Cmp(tmp, asm.Imm32(arith.NegInfBits-1<<32))
 }
 
 // FoldInt reduces the integer lanes of register a by op; the result is in lane 0. It overwrites t.

@@ -35,12 +35,19 @@ const (
 
 	planeSums    = 4 * Rows * qtype.PanelWidth // bytes of a tile of sums
 	planesSumsAt = 256                         // offset in PlanesArgs
-	planesDataAt = planesSumsAt + 4*planeSums
 )
 
 // PlanesArgs are the arguments of a tile function of one superblock of a panel. They start at a
 // multiple of planesAlign.
 type PlanesArgs struct {
+	planesHead
+	_    [planesSumsAt - unsafe.Sizeof(planesHead{})]byte
+	sums [2][2][planeSums]byte // [plane][tile of rows]
+	data [planesMost * PlanesBlock]byte
+}
+
+// planesHead is what PlanesArgs has before its buffers.
+type planesHead struct {
 	config [64]byte // of the tile registers
 	a, lda uintptr
 	c, ldc uintptr
@@ -52,9 +59,6 @@ type PlanesArgs struct {
 	ahead  uintptr // where the prefetch of the next block of weights is,
 	each   uintptr // and the bytes it advances by with each pair of row tiles
 	unpack UnpackArgs
-	_      [planesSumsAt - 64 - 14*8]byte
-	sums   [2][2][planeSums]byte // [plane][tile of rows]
-	data   [planesMost * PlanesBlock]byte
 }
 
 const planesAlign = 4096

@@ -135,7 +135,7 @@ func (e *planesTile) wholePairs() {
 	e.storeSums()
 	e.Dec(e.count)
 	e.Jcc(asm.Zero, last)
-	e.turn(func() { e.Counted(func() { e.pair(nil) }) })
+	e.loop(func() { e.Counted(func() { e.pair(nil) }) })
 	e.Bind(last)
 	eachStep(e.scaleRows(PairRows))
 }
@@ -148,8 +148,8 @@ func (e *planesTile) placeOfNextC() {
 	}
 }
 
-// turn emits a loop that runs body as often as the counter says, at least once.
-func (e *planesTile) turn(body func()) {
+// loop runs body as often as the counter says, at least once.
+func (e *planesTile) loop(body func()) {
 	e.Align(32)
 	loop := e.Here()
 	body()
@@ -171,7 +171,7 @@ func (e *planesTile) pair(unpacking []func()) {
 	}
 	e.Add(e.ahead, e.arg(unsafe.Offsetof(t.each)))
 	products := e.multiply()
-	weave(products, woven{0, unpacking}, woven{len(products) / 4, e.scaleRows(PairRows)})
+	interleave(products, between{0, unpacking}, between{len(products) / 4, e.scaleRows(PairRows)})
 	e.storeSums()
 }
 
@@ -200,14 +200,14 @@ func eachStep(steps []func()) {
 	}
 }
 
-// woven is a list of steps that are emitted evenly from a step of another list on.
-type woven struct {
+// between is a list of steps that are emitted evenly from a step of another list on.
+type between struct {
 	from  int
 	steps []func()
 }
 
-// weave emits products, and others between them.
-func weave(products []func(), others ...woven) {
+// interleave emits products, and the steps of others between them.
+func interleave(products []func(), others ...between) {
 	done := make([]int, len(others))
 	for i, step := range products {
 		step()

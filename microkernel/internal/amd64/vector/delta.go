@@ -19,16 +19,17 @@ const (
 	deltaCount = asm.R11
 )
 
-// Vector registers of the delta rule. Those with two numbers are for two vectors of columns.
+// Vector registers of the delta rule; names are those of vec.Delta. Those with two numbers are for
+// two vectors of columns.
 const (
-	deltaD    = 0
-	deltaX    = 1  // 2
-	deltaO    = 3  // 4, of the even rows of the state, 5 and 6 of the odd ones
-	deltaHeld = 7  // 8, 9 and 10 likewise
-	deltaRow  = 11 // 12
-	deltaKey  = 13
-	deltaAsk  = 14
-	deltaThen = 15
+	deltaD         = 0  // decay
+	deltaX         = 1  // 2: beta * (v - S'k)
+	deltaSQ        = 3  // 4: S'q over the even rows of the state; 5 and 6 over the odd ones
+	deltaSK        = 7  // 8: S'k of the next position likewise; 9 and 10
+	deltaRow       = 11 // 12: a row of the state
+	deltaKeyElem   = 13 // the elements of q and k for that row,
+	deltaQueryElem = 14
+	deltaNextElem  = 15 // and of the next position's k
 )
 
 // deltaOdd is the distance from the registers of sums of even rows of the state to those of odd
@@ -89,14 +90,14 @@ func (g gen) deltaRows(panels []asm.Reg, tail bool) {
 	g.Mov(deltaDecay, argP(5))
 	g.Mov(deltaBeta, argP(6))
 	g.Mov(rows, argN(1))
-	g.zeroSums(deltaHeld, n)
+	g.zeroSums(deltaSK, n)
 	g.overDelta(panels, func(at func(j int) asm.Mem, u int) {
-		g.I(asm.VBROADCASTSS, g.V(deltaKey), asm.AtIndex(deltaK, index, 4, 4*u))
+		g.I(asm.VBROADCASTSS, g.V(deltaKeyElem), asm.AtIndex(deltaK, index, 4, 4*u))
 		for j := range n {
-			g.I(asm.VFMADD231PS, g.V(deltaHeld+u%2*deltaOdd+j), g.V(deltaKey), at(j))
+			g.I(asm.VFMADD231PS, g.V(deltaSK+u%2*deltaOdd+j), g.V(deltaKeyElem), at(j))
 		}
 	})
-	g.joinSums(deltaHeld, n)
+	g.joinSums(deltaSK, n)
 	g.OverRows(rows, func() { g.deltaRow(panels, tail) })
 }
 
@@ -105,15 +106,15 @@ func (g gen) deltaRow(panels []asm.Reg, tail bool) {
 	n := len(panels)
 	side := func(base asm.Reg, j int) asm.Mem { return asm.At(base, 4*arith.Lanes/g.Parts*j) }
 	g.I(asm.VBROADCASTSS, g.V(deltaD), asm.At(deltaDecay, 0))
-	g.I(asm.VBROADCASTSS, g.V(deltaKey), asm.At(deltaBeta, 0))
+	g.I(asm.VBROADCASTSS, g.V(deltaKeyElem), asm.At(deltaBeta, 0))
 	for j := range n {
 		x := g.V(deltaX + j)
 		g.LoadGroup(x, side(deltaV, j), j, tail)
-		g.I(asm.VFNMADD231PS, x, g.V(deltaHeld+j), g.V(deltaD))
-		g.I(asm.VMULPS, x, x, g.V(deltaKey))
+		g.I(asm.VFNMADD231PS, x, g.V(deltaSK+j), g.V(deltaD))
+		g.I(asm.VMULPS, x, x, g.V(deltaKeyElem))
 	}
-	g.zeroSums(deltaHeld, n)
-	g.zeroSums(deltaO, n)
+	g.zeroSums(deltaSK, n)
+	g.zeroSums(deltaSQ, n)
 	g.fetchDelta()
 	last := g.NewLabel()
 	g.Mov(deltaNext, deltaK)
@@ -122,25 +123,25 @@ func (g gen) deltaRow(panels []asm.Reg, tail bool) {
 	g.advance(deltaNext, 2, deltaCount)
 	g.Bind(last)
 	g.overDelta(panels, func(at func(j int) asm.Mem, u int) {
-		g.I(asm.VBROADCASTSS, g.V(deltaKey), asm.AtIndex(deltaK, index, 4, 4*u))
-		g.I(asm.VBROADCASTSS, g.V(deltaAsk), asm.AtIndex(deltaQ, index, 4, 4*u))
-		g.I(asm.VBROADCASTSS, g.V(deltaThen), asm.AtIndex(deltaNext, index, 4, 4*u))
+		g.I(asm.VBROADCASTSS, g.V(deltaKeyElem), asm.AtIndex(deltaK, index, 4, 4*u))
+		g.I(asm.VBROADCASTSS, g.V(deltaQueryElem), asm.AtIndex(deltaQ, index, 4, 4*u))
+		g.I(asm.VBROADCASTSS, g.V(deltaNextElem), asm.AtIndex(deltaNext, index, 4, 4*u))
 		for j := range n {
 			g.I(asm.VMULPS, g.V(deltaRow+j), g.V(deltaD), at(j))
 		}
 		for j := range n {
-			g.I(asm.VFMADD231PS, g.V(deltaRow+j), g.V(deltaKey), g.V(deltaX+j))
+			g.I(asm.VFMADD231PS, g.V(deltaRow+j), g.V(deltaKeyElem), g.V(deltaX+j))
 		}
 		for j := range n {
 			g.I(asm.VMOVUPS, at(j), g.V(deltaRow+j))
-			g.I(asm.VFMADD231PS, g.V(deltaO+u%2*deltaOdd+j), g.V(deltaAsk), g.V(deltaRow+j))
-			g.I(asm.VFMADD231PS, g.V(deltaHeld+u%2*deltaOdd+j), g.V(deltaThen), g.V(deltaRow+j))
+			g.I(asm.VFMADD231PS, g.V(deltaSQ+u%2*deltaOdd+j), g.V(deltaQueryElem), g.V(deltaRow+j))
+			g.I(asm.VFMADD231PS, g.V(deltaSK+u%2*deltaOdd+j), g.V(deltaNextElem), g.V(deltaRow+j))
 		}
 	})
-	g.joinSums(deltaHeld, n)
-	g.joinSums(deltaO, n)
+	g.joinSums(deltaSK, n)
+	g.joinSums(deltaSQ, n)
 	for j := range n {
-		g.StoreGroup(side(deltaOut, j), g.V(deltaO+j), j, tail)
+		g.StoreGroup(side(deltaOut, j), g.V(deltaSQ+j), j, tail)
 	}
 	g.Mov(deltaK, deltaNext)
 	g.advance(deltaQ, 2, deltaCount)
@@ -167,21 +168,21 @@ func (g gen) joinSums(first, n int) {
 // fetchDelta prefetches the queries and keys of the position after the next: the hardware
 // prefetcher does not follow rows that are many pages long.
 func (g gen) fetchDelta() {
-	ask, key, at := deltaNext, deltaS, index
+	query, key, at := deltaNext, deltaS, index
 	g.Mov(deltaCount, argN(2))
-	g.Lea(ask, asm.AtIndex(deltaQ, deltaCount, 8, 0))
+	g.Lea(query, asm.AtIndex(deltaQ, deltaCount, 8, 0))
 	g.Lea(key, asm.AtIndex(deltaK, deltaCount, 8, 0))
 	g.Xor(at, at)
 	loop := g.Here()
-	g.Prefetch(asm.T0, asm.AtIndex(ask, at, 4, 0))
+	g.Prefetch(asm.T0, asm.AtIndex(query, at, 4, 0))
 	g.Prefetch(asm.T0, asm.AtIndex(key, at, 4, 0))
 	g.Add(at, asm.Imm32(arith.Lanes))
 	g.Cmp(at, argN(0))
 	g.Jcc(asm.Less, loop)
 	g.Mov(deltaCount, argN(2))
-	g.Lea(ask, asm.AtIndex(deltaV, deltaCount, 8, 0))
-	g.Prefetch(asm.T0, asm.At(ask, 0))
-	g.Prefetch(asm.T0, asm.At(ask, 64))
+	g.Lea(query, asm.AtIndex(deltaV, deltaCount, 8, 0))
+	g.Prefetch(asm.T0, asm.At(query, 0))
+	g.Prefetch(asm.T0, asm.At(query, 64))
 }
 
 // overDelta runs body for each row of the state, unrolled by four; row u of an iteration is at

@@ -26,7 +26,7 @@ func emitRMSNorm(g gen) {
 // and advances p0 and p1.
 func (g gen) rmsNorm(row ...asm.Reg) {
 	const t, x = 2 * normRows, 2*normRows + 1
-	acc := func(i int) int { return 2 * i } // and the one behind it at AVX2
+	acc := func(i int) int { return 2 * i } // with AVX2 also the next one
 	for i := range row {
 		g.Zero(acc(i))
 		g.Zero(acc(i) + 1)
@@ -43,13 +43,7 @@ func (g gen) rmsNorm(row ...asm.Reg) {
 	})
 	for i := range row {
 		g.SumLanes(acc(i), t)
-		s := asm.X(acc(i))
-		g.I(asm.VDIVSS, s, s, argF(1))
-		g.I(asm.VADDSS, s, s, argF(0))
-		g.I(asm.VSQRTSS, s, s, s)
-		g.I(asm.VMOVSS, asm.X(t), g.ConstF32(1))
-		g.I(asm.VDIVSS, s, asm.X(t), s)
-		g.I(asm.VBROADCASTSS, g.V(acc(i)), s)
+		g.inverseDeviation(acc(i), t)
 		g.OverGroups(n0, func(h int, tail bool) {
 			g.LoadGroup(g.V(x), g.Elem(row[i], h), h, tail)
 			g.LoadGroup(g.V(t), g.Elem(p2, h), h, tail)
@@ -61,6 +55,18 @@ func (g gen) rmsNorm(row ...asm.Reg) {
 	}
 	g.Mov(p1, row[len(row)-1])
 	g.advance(p1, 1, tmp)
+}
+
+// inverseDeviation replaces a sum of squares in lane 0 of acc by 1/sqrt(sum/n + eps), the arguments
+// F of the norms, in every lane. It overwrites t.
+func (g gen) inverseDeviation(acc, t int) {
+	s := asm.X(acc)
+	g.I(asm.VDIVSS, s, s, argF(1))
+	g.I(asm.VADDSS, s, s, argF(0))
+	g.I(asm.VSQRTSS, s, s, s)
+	g.I(asm.VMOVSS, asm.X(t), g.ConstF32(1))
+	g.I(asm.VDIVSS, s, asm.X(t), s)
+	g.I(asm.VBROADCASTSS, g.V(acc), s)
 }
 
 // emitLayerNorm: P dst, x, weight, bias; N dstStride, xStride, rows, n; F eps, float32(n). The
@@ -94,12 +100,7 @@ func emitLayerNorm(g gen) {
 			g.I(asm.VFMADD231PS, g.V(acc+h), g.V(x), g.V(x))
 		})
 		g.SumLanes(acc, t)
-		g.I(asm.VDIVSS, s, s, argF(1))
-		g.I(asm.VADDSS, s, s, argF(0))
-		g.I(asm.VSQRTSS, s, s, s)
-		g.I(asm.VMOVSS, asm.X(t), g.ConstF32(1))
-		g.I(asm.VDIVSS, s, asm.X(t), s)
-		g.I(asm.VBROADCASTSS, g.V(acc), s)
+		g.inverseDeviation(acc, t)
 		g.OverGroups(n0, func(h int, tail bool) {
 			g.LoadGroup(g.V(x), g.Elem(p0, h), h, tail)
 			g.LoadGroup(g.V(t), g.Elem(p2, h), h, tail)

@@ -3,6 +3,7 @@ package vector
 import (
 	"sandwich/microkernel/internal/amd64/asm"
 	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // Registers of the quantizers: 32 elements and values derived from them.
@@ -21,8 +22,11 @@ const (
 	q8Bits = asm.R13 // of the largest magnitude
 )
 
+// q8Blocks is the number of blocks of a superblock.
+const q8Blocks = kernel.ActQ8Group / kernel.ActQ8Block
+
 // q8Regs returns the number of registers that hold 32 elements.
-func (g gen) q8Regs() int { return 32 / arith.Lanes * g.Parts }
+func (g gen) q8Regs() int { return kernel.ActQ8Block / arith.Lanes * g.Parts }
 
 // q8Field returns the operand of a field of the current block.
 func q8Field(at int) asm.Mem { return asm.At(q8Out, at) }
@@ -51,11 +55,10 @@ func emitQuantizeQ8(g gen) {
 // emitQuantizeQ8Superblock: P x, row of ActQ8 blocks; N superblocks of 256, whose eight blocks
 // share a scale and have sums of integers only.
 func emitQuantizeQ8Superblock(g gen) {
-	const blocks = 8
 	turns := asm.R14
 	g.startQ8()
 	each := func(body func()) {
-		g.MovImm(turns, blocks)
+		g.MovImm(turns, q8Blocks)
 		loop := g.Here()
 		body()
 		g.q8Next()
@@ -80,7 +83,7 @@ func emitQuantizeQ8Superblock(g gen) {
 // q8SuperblockScales computes the scale of 256 elements and its inverse, or jumps to special.
 func (g gen) q8SuperblockScales(special asm.Label) {
 	g.Zero(q8A)
-	for i := range 8 * g.q8Regs() {
+	for i := range q8Blocks * g.q8Regs() {
 		g.I(asm.VANDPS, g.V(q8Inv), g.V(q8Sign), asm.At(q8In, g.V(0).Bytes()*i))
 		g.I(asm.VPMAXSD, g.V(q8A), g.V(q8A), g.V(q8Inv))
 	}
@@ -94,7 +97,7 @@ const q8Group = 8
 func (g gen) startQ8() {
 	g.pointers(q8In, q8Out)
 	g.Mov(rows, argN(0))
-	g.I(asm.VBROADCASTSS, g.V(q8Sign), g.ConstU32(0x7fffffff))
+	g.I(asm.VBROADCASTSS, g.V(q8Sign), g.ConstU32(^uint32(arith.SignBit)))
 }
 
 // q8Load loads 32 elements.
@@ -106,8 +109,8 @@ func (g gen) q8Load() {
 
 // q8Next advances the pointers.
 func (g gen) q8Next() {
-	g.Add(q8In, asm.Imm32(128))
-	g.Add(q8Out, asm.Imm32(48))
+	g.Add(q8In, asm.Imm32(4*kernel.ActQ8Block))
+	g.Add(q8Out, asm.Imm32(kernel.ActQ8Bytes))
 }
 
 // q8Scales computes the scale and its inverse from the largest magnitudes in q8A, or jumps to
@@ -127,44 +130,44 @@ func (g gen) q8Scales(special asm.Label) {
 // q8Integers quantizes 32 elements and stores their block. With scaled, the sum is multiplied by
 // the scale.
 func (g gen) q8Integers(scaled bool) {
-	g.I(asm.VMOVSS, q8Field(0), asm.X(q8Scale))
+	g.I(asm.VMOVSS, q8Field(kernel.ActScale), asm.X(q8Scale))
 	for i := range g.q8Regs() {
 		g.I(asm.VMULPS, g.V(q8X+i), g.V(q8X+i), g.V(q8Inv))
 		g.I(asm.VCVTPS2DQ, g.V(q8X+i), g.V(q8X+i))
 	}
 	g.halfSums(q8X, q8A, q8Inv)
 	sum := asm.X(q8A)
-	g.I(asm.VMOVD, q8Field(40), sum)
+	g.I(asm.VMOVD, q8Field(kernel.ActHalfSums), sum)
 	g.I(asm.VPMADDWD, asm.X(q8Inv), sum, g.ConstU32s(minus128, minus128, minus128, minus128))
-	g.I(asm.VMOVD, q8Field(4), asm.X(q8Inv))
+	g.I(asm.VMOVD, q8Field(kernel.ActBias), asm.X(q8Inv))
 	g.I(asm.VPMADDWD, sum, sum, g.ConstU32s(pairOfOnes, pairOfOnes, pairOfOnes, pairOfOnes))
 	g.I(asm.VCVTDQ2PS, sum, sum)
 	if scaled {
 		g.I(asm.VMULSS, sum, sum, asm.X(q8Scale))
 	}
-	g.I(asm.VMOVSS, q8Field(44), sum)
-	g.storeBytes(q8Field(8), q8X)
+	g.I(asm.VMOVSS, q8Field(kernel.ActSum), sum)
+	g.storeBytes(q8Field(kernel.ActQ), q8X)
 }
 
 // q8Special stores a block of zeros with scale 0, or scale NaN if an element is not finite. With
 // scaled, the sum gets the scale's value.
 func (g gen) q8Special(scaled bool) {
 	g.Zero(q8A)
-	g.I(asm.VMOVUPS, q8Field(8), asm.Y(q8A))
+	g.I(asm.VMOVUPS, q8Field(kernel.ActQ), asm.Y(q8A))
 	g.Xor(tmp, tmp)
-	g.Store32(q8Field(4), tmp)
-	g.Store32(q8Field(40), tmp)
+	g.Store32(q8Field(kernel.ActBias), tmp)
+	g.Store32(q8Field(kernel.ActHalfSums), tmp)
 	if !scaled {
-		g.Store32(q8Field(44), tmp)
+		g.Store32(q8Field(kernel.ActSum), tmp)
 	}
 	finite := g.NewLabel()
 	g.Cmp(q8Bits, asm.Imm32(arith.InfBits))
 	g.Jcc(asm.Below, finite)
 	g.MovImm(tmp, arith.NaNBits)
 	g.Bind(finite)
-	g.Store32(q8Field(0), tmp)
+	g.Store32(q8Field(kernel.ActScale), tmp)
 	if scaled {
-		g.Store32(q8Field(44), tmp)
+		g.Store32(q8Field(kernel.ActSum), tmp)
 	}
 }
 

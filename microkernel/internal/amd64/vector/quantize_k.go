@@ -12,7 +12,7 @@ func emitQuantizeQ8K(g gen) {
 	g.OverRows(rows, func() {
 		special, next := g.NewLabel(), g.NewLabel()
 		g.q8SuperblockScales(special)
-		for b := range kernel.ActQ8Group / kernel.ActQ8Block {
+		for b := range q8Blocks {
 			g.q8Load()
 			g.I(asm.VMOVAPS, g.V(q8Inv), g.V(q8Group))
 			g.q8KBlock(b)

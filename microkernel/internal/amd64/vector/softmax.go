@@ -105,13 +105,11 @@ func emitMerge(g gen) {
 	g.SetExpRange(r)
 	g.OverRows(rows, func() {
 		first, next := g.NewLabel(), g.NewLabel()
-		g.MovSXD(tmp, asm.At(mb, 0))
-		g.Cmp(tmp, asm.Imm32(arith.NegInfBits-1<<32))
+		g.CmpNegInf(asm.At(mb, 0), tmp)
 		g.Jcc(asm.Zero, next)
 		g.I(asm.VMOVSS, asm.X(b), asm.At(mb, 0))
 		g.I(asm.VMOVSS, asm.X(s), asm.At(sb, 0))
-		g.MovSXD(tmp, asm.At(m, 0))
-		g.Cmp(tmp, asm.Imm32(arith.NegInfBits-1<<32))
+		g.CmpNegInf(asm.At(m, 0), tmp)
 		g.Jcc(asm.Zero, first)
 
 		g.I(asm.VMOVSS, asm.X(a), asm.At(m, 0))

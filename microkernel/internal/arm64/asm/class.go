@@ -14,12 +14,10 @@ var classes = map[code.Class]string{
 	code.Dot:      "sdot usdot smmla usmmla smull smull2 sadalp saddlp",
 	code.DotPairs: "bfdot bfmmla",
 	code.Logic: "add sub and orr eor bic bit bif bsl fcmeq fcmgt fcmge cmgt cmeq smax smin smaxv sminv addv " +
-		"umaxv addp " +
-		"movi",
+		"umaxv addp movi",
 	code.Shift: "shl ushr sshr sli",
 	code.Shuffle: "dup ins ext zip1 zip2 uzp1 uzp2 trn1 trn2 rev64 tbl shll shll2 sshll sshll2 ushll ushll2 " +
-		"sqxtn sqxtn2 " +
-		"xtn umov smov mova",
+		"sqxtn sqxtn2 xtn umov smov mova",
 	code.Convert: "fcvtns scvtf ucvtf fcvtl fcvtl2 fcvtn fcvtn2",
 	code.Load:    "ldr ldur ldp ld1 ld1b ld1w ld1h",
 	code.Store:   "str stur stp st1 st1w st1b",

@@ -52,7 +52,7 @@ func (o *Op) parse() *parsed {
 				n++
 			}
 			if p[0] == 'T' {
-				n = 2 // a tile's number, with the letters of a slice behind it
+				n = 2 // a tile's number, followed by the letters of a slice
 			}
 			f := fieldOf(p[:n])
 			f.written = f.class == general && o.writes(p[:n], p[n:])

@@ -78,7 +78,7 @@ func (Generator) Run(k *kernel.Tiles, g kernel.GemmArgs) {
 // Assemble generates one tile of the spec's size.
 func (Generator) Assemble(k kernel.Spec) ([]byte, error) {
 	if (spec{k}).planes() {
-		if _, err := planeMaker(k.B); err != nil {
+		if _, err := planeMakers.Get(k.B); err != nil {
 			return nil, err
 		}
 	}

@@ -46,7 +46,7 @@ type PlanesArgs struct {
 var planesPool = sync.Pool{New: func() any { return new(PlanesArgs) }}
 
 func runPlanes(k *kernel.Tiles, g kernel.GemmArgs) {
-	unpack, err := planeMaker(k.Spec.B)
+	unpack, err := planeMakers.Get(k.Spec.B)
 	if err != nil {
 		panic("a kernel was built without its unpacking: " + err.Error())
 	}
@@ -81,25 +81,14 @@ func (args *PlanesArgs) Run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
 	}
 }
 
-// planeMakers holds the functions that unpack panels, by type.
-var planeMakers sync.Map // qtype.Type -> func() (jit.Func, error)
-
-// planeMaker generates the function of a weight type once.
-func planeMaker(b qtype.Type) (jit.Func, error) {
-	build := sync.OnceValues(func() (jit.Func, error) {
-		code, err := PlaneMaker(b)
-		if err != nil {
-			return jit.Func{}, fmt.Errorf("unpacking %s to planes: %w", b, err)
-		}
-		loaded, err := jit.Load(code)
-		if err != nil {
-			return jit.Func{}, err
-		}
-		return loaded[0], nil
-	})
-	once, _ := planeMakers.LoadOrStore(b, build)
-	return once.(func() (jit.Func, error))()
-}
+// planeMakers has the functions that unpack panels to planes, by weight type.
+var planeMakers = jit.NewCache(func(b qtype.Type) (jit.Func, error) {
+	code, err := PlaneMaker(b)
+	if err != nil {
+		return jit.Func{}, fmt.Errorf("unpacking %s to planes: %w", b, err)
+	}
+	return jit.LoadOne(code)
+})
 
 // PlaneMaker returns the code that unpacks superblocks of a panel to planes; see unpackArgs.
 func PlaneMaker(b qtype.Type) ([]byte, error) {

@@ -70,7 +70,7 @@ func (t subBlocks) oddSub(w, x asm.V, j, k int) {
 		t.I(asm.ORRV, w, w, x)
 	}
 	switch {
-	case t.Subs == qtype.ParitySubs: // s/2 in bits 1, 3, 5 and 7 of byte 3; they close ranks
+	case t.Subs == qtype.ParitySubs: // s/2 in bits 1, 3, 5 and 7 of byte 3; shifts make them adjacent
 		at, _ := t.field(j, 0, 1)
 		t.I(asm.LDRQ, w, t.panelOf(j), asm.Imm(at))
 		t.I(asm.USHR4S, w, w, asm.Imm(24))

@@ -91,7 +91,7 @@ func (e *smeInt8) oddSub(v, k0 int) {
 		e.I(asm.ZLSRS, smeU, smeT, asm.Imm(n))
 		e.I(asm.ZORR, smeT, smeT, smeU)
 	}
-	if e.Subs == qtype.ParitySubs { // s/2 in bits 1, 3, 5 and 7 of byte 3; they close ranks
+	if e.Subs == qtype.ParitySubs { // s/2 in bits 1, 3, 5 and 7 of byte 3; shifts make them adjacent
 		e.word(smeT, v, 0, 1)
 		e.I(asm.ZLSRS, smeT, smeT, asm.Imm(24))
 		and(qtype.ParityBits >> 24)

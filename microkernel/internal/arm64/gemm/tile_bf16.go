@@ -27,7 +27,7 @@ func newBF16(a *asm.Asm, s spec) (_ *tile, emit func()) {
 type pairTile struct {
 	*tile
 	a       []asm.V // eight k of a row
-	w       []asm.V // W: a pair of k and the one behind it, then both of two columns each
+	w       []asm.V // W: a pair of k and the next one, then both of two columns each
 	matched asm.V   // two pairs of k of two rows
 }
 

@@ -43,8 +43,13 @@ func (Generator) OpenBlock(kernel.AttentionSpec) ([]byte, error) { return nil, e
 
 // Kernel returns the code of an attention kernel.
 func (Generator) Kernel(s kernel.AttentionSpec) ([]byte, error) {
-	if s.Rows < 1 || s.Rows > maxRows || s.HeadDim < 1 || s.Dot != kernel.NoDot {
-		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", s.Rows, s.HeadDim, maxRows)
+	switch {
+	case s.Dot != kernel.NoDot:
+		return nil, fmt.Errorf("attention kernel: neon has none for the dot product %s", s.Dot)
+	case s.Rows < 1 || s.Rows > maxRows:
+		return nil, fmt.Errorf("attention kernel: %d rows are outside 1 to %d", s.Rows, maxRows)
+	case s.HeadDim < 1:
+		return nil, fmt.Errorf("attention kernel: head dimension %d is not positive", s.HeadDim)
 	}
 	g := &fused{gen{asm.New(asm.Base)}, s, 1 << (bits.Len(uint(maxRows/s.Rows)) - 1)}
 	g.emit()

@@ -37,9 +37,17 @@ const roundConst = asm.V(16)
 
 // roundBF16 rounds the float32 of `in` to bfloat16 in the upper halves of the words of out.
 func (g gen) roundBF16(in, out asm.V) {
-	const one, half, quiet, sign, inf, least = roundConst, roundConst + 1, roundConst + 2, roundConst + 3, roundConst +
-		4, roundConst + 5
-	const size, where, special = roundConst + 6, roundConst + 7, roundConst + 8
+	const (
+		one     = roundConst + iota
+		half    // a unit in the last place of bfloat16, minus one
+		quiet   // bit of a quiet NaN
+		sign    // bit
+		inf     // the bits of infinity
+		least   // magnitudes below become zeros
+		size    // magnitude of the value
+		where   // mask
+		special // what the mask selects
+	)
 	g.I(asm.USHR4S, out, in, asm.Imm(16))
 	g.I(asm.ANDV, out, out, one)
 	g.I(asm.ADDV4S, out, out, half)

@@ -3,102 +3,134 @@ package vector
 import (
 	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/arm64/asm"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// Registers of emitQuantizeQ8: the 32 elements of a block, and temporaries.
+const (
+	q8Low   = block(0)
+	q8High  = block(1)
+	q8T     = block(2)
+	q8Scale = asm.V(24)
+	q8Inv   = asm.V(25)
+	q8Sum   = asm.V(26) // and the register after it
+	q8Limit = asm.V(28) // 127
+
+	q8In   = nB0
+	q8Out  = nB1
+	q8Bits = nX0 // of the largest magnitude
+	q8Tiny = nX1 // arith.TinyQ8Bits
+	q8Span = nX2 // the bits from there up to infinity
 )
 
 // emitQuantizeQ8 emits the operation of the same name in amd64/vector.
 func emitQuantizeQ8(g gen) {
-	const lo, hi, t = block(0), block(1), block(2)
-	limit, scale, inv, sum := asm.V(28), asm.V(24), asm.V(25), asm.V(26)
-	xp, out, bits, tiny, span := nB0, nB1, nX0, nX1, nX2
-	regs := func(f func(v asm.V)) {
-		for i := range 2 * blockRegs {
-			f(asm.V(i))
-		}
-	}
-	g.pointers(xp, out)
+	g.pointers(q8In, q8Out)
 	g.argN(nRows, 0)
-	g.SplatF(limit, 127)
-	g.MovImm(tiny, arith.TinyQ8Bits)
-	g.MovImm(span, arith.InfBits-arith.TinyQ8Bits)
+	g.SplatF(q8Limit, 127)
+	g.MovImm(q8Tiny, arith.TinyQ8Bits)
+	g.MovImm(q8Span, arith.InfBits-arith.TinyQ8Bits)
 	g.overRows(nRows, func() {
 		special, done := g.NewLabel(), g.NewLabel()
-		g.load(lo, xp, false)
-		g.AddImm(nC0, xp, 4*arith.Lanes)
-		g.load(hi, nC0, false)
-		// The bits of magnitudes compare as integers in the order of the values, with NaN on top.
-		each(func(i int) {
-			g.I(asm.FABS, t.v(i), lo.v(i))
-			g.I(asm.FABS, nConst, hi.v(i))
-			g.I(asm.SMAX4S, t.v(i), t.v(i), nConst)
-		})
-		g.I(asm.SMAX4S, t.v(0), t.v(0), t.v(1))
-		g.I(asm.SMAX4S, t.v(2), t.v(2), t.v(3))
-		g.I(asm.SMAX4S, t.v(0), t.v(0), t.v(2))
-		g.I(asm.SMAXV4S, t.v(0), t.v(0))
-		g.I(asm.UMOVW, bits, t.v(0), asm.Imm(0))
-		g.I(asm.SUB, nT0, bits, tiny)
-		g.CmpX(nT0, span)
-		g.BC(asm.AboveOrEqual, special)
-		g.I(asm.DUPS, t.v(0), t.v(0), asm.Imm(0))
-		g.I(asm.FDIV, scale, t.v(0), limit)
-		g.I(asm.STRS, scale, out, asm.Imm(0))
-		g.I(asm.FDIV, inv, limit, t.v(0))
-		regs(func(v asm.V) { g.I(asm.FMUL, v, v, inv) })
-		regs(func(v asm.V) { g.I(asm.FCVTNS, v, v) })
-		g.AddImm(nT1, out, 40)
-		for h, b := range []block{lo, hi} {
-			s := sum + asm.V(h)
-			g.I(asm.ADDV4S, s, b.v(0), b.v(1))
-			g.I(asm.ADDV4S, nConst, b.v(2), b.v(3))
-			g.I(asm.ADDV4S, s, s, nConst)
-			g.I(asm.ADDVS, s, s)
-			g.I(asm.UMOVW, nT0, s, asm.Imm(0))
-			g.I(asm.STRHP, nT0, nT1, asm.Imm(2))
+		g.load(q8Low, q8In, false)
+		g.AddImm(nC0, q8In, 4*arith.Lanes)
+		g.load(q8High, nC0, false)
+		g.quantizeScale(special)
+		for i := range asm.V(2 * blockRegs) {
+			g.I(asm.FMUL, i, i, q8Inv)
 		}
-		g.I(asm.ADDV4S, sum, sum, sum+1)
-		g.I(asm.UMOVW, nT0, sum, asm.Imm(0))
-		g.I(asm.LSLI, nT0, nT0, asm.Imm(7))
-		g.I(asm.SUB, nT0, asm.ZR, nT0)
-		g.I(asm.STRW, nT0, out, asm.Imm(4))
-		g.I(asm.SCVTF, sum, sum)
-		g.I(asm.FMUL, sum, sum, scale)
-		g.I(asm.STRS, sum, out, asm.Imm(44))
-		for h, b := range []block{lo, hi} {
-			g.I(asm.SQXTN4S, t.v(0), b.v(0))
-			g.I(asm.SQXTN2S, t.v(0), b.v(1))
-			g.I(asm.SQXTN4S, t.v(1), b.v(2))
-			g.I(asm.SQXTN2S, t.v(1), b.v(3))
-			g.I(asm.SQXTN8H, t.v(2), t.v(0))
-			g.I(asm.SQXTN2H, t.v(2), t.v(1))
-			g.I(asm.STURQ, t.v(2), out, asm.Imm(8+16*h))
+		for i := range asm.V(2 * blockRegs) {
+			g.I(asm.FCVTNS, i, i)
 		}
+		g.quantizeSums()
+		g.quantizeBytes()
 		g.B(done)
 
 		g.Bind(special)
-		g.quantizeSpecial(t, out, bits, tiny)
+		g.quantizeSpecial()
 
 		g.Bind(done)
-		g.AddImm(xp, xp, 128)
-		g.AddImm(out, out, 48)
+		g.AddImm(q8In, q8In, 4*kernel.ActQ8Block)
+		g.AddImm(q8Out, q8Out, kernel.ActQ8Bytes)
 	})
+}
+
+// quantizeScale computes the scale, which it stores, and its inverse, or branches to special. The
+// bits of magnitudes compare as integers in the order of the values, with NaN on top.
+func (g gen) quantizeScale(special asm.Label) {
+	const t = q8T
+	each(func(i int) {
+		g.I(asm.FABS, t.v(i), q8Low.v(i))
+		g.I(asm.FABS, nConst, q8High.v(i))
+		g.I(asm.SMAX4S, t.v(i), t.v(i), nConst)
+	})
+	g.I(asm.SMAX4S, t.v(0), t.v(0), t.v(1))
+	g.I(asm.SMAX4S, t.v(2), t.v(2), t.v(3))
+	g.I(asm.SMAX4S, t.v(0), t.v(0), t.v(2))
+	g.I(asm.SMAXV4S, t.v(0), t.v(0))
+	g.I(asm.UMOVW, q8Bits, t.v(0), asm.Imm(0))
+	g.I(asm.SUB, nT0, q8Bits, q8Tiny)
+	g.CmpX(nT0, q8Span)
+	g.BC(asm.AboveOrEqual, special)
+	g.I(asm.DUPS, t.v(0), t.v(0), asm.Imm(0))
+	g.I(asm.FDIV, q8Scale, t.v(0), q8Limit)
+	g.I(asm.STRS, q8Scale, q8Out, asm.Imm(kernel.ActScale))
+	g.I(asm.FDIV, q8Inv, q8Limit, t.v(0))
+}
+
+// quantizeSums stores what is derived from the sums of the integers.
+func (g gen) quantizeSums() {
+	sum := q8Sum
+	g.AddImm(nT1, q8Out, kernel.ActHalfSums)
+	for h, b := range []block{q8Low, q8High} {
+		s := sum + asm.V(h)
+		g.I(asm.ADDV4S, s, b.v(0), b.v(1))
+		g.I(asm.ADDV4S, nConst, b.v(2), b.v(3))
+		g.I(asm.ADDV4S, s, s, nConst)
+		g.I(asm.ADDVS, s, s)
+		g.I(asm.UMOVW, nT0, s, asm.Imm(0))
+		g.I(asm.STRHP, nT0, nT1, asm.Imm(2))
+	}
+	g.I(asm.ADDV4S, sum, sum, sum+1)
+	g.I(asm.UMOVW, nT0, sum, asm.Imm(0))
+	g.I(asm.LSLI, nT0, nT0, asm.Imm(7))
+	g.I(asm.SUB, nT0, asm.ZR, nT0)
+	g.I(asm.STRW, nT0, q8Out, asm.Imm(kernel.ActBias))
+	g.I(asm.SCVTF, sum, sum)
+	g.I(asm.FMUL, sum, sum, q8Scale)
+	g.I(asm.STRS, sum, q8Out, asm.Imm(kernel.ActSum))
+}
+
+// quantizeBytes stores the integers.
+func (g gen) quantizeBytes() {
+	const t = q8T
+	for h, b := range []block{q8Low, q8High} {
+		g.I(asm.SQXTN4S, t.v(0), b.v(0))
+		g.I(asm.SQXTN2S, t.v(0), b.v(1))
+		g.I(asm.SQXTN4S, t.v(1), b.v(2))
+		g.I(asm.SQXTN2S, t.v(1), b.v(3))
+		g.I(asm.SQXTN8H, t.v(2), t.v(0))
+		g.I(asm.SQXTN2H, t.v(2), t.v(1))
+		g.I(asm.STURQ, t.v(2), q8Out, asm.Imm(kernel.ActQ+16*h))
+	}
 }
 
 // quantizeSpecial writes a block of zeros without a valid scale: 0 if the values are too small for
 // one, NaN if one of them is not finite.
-func (g gen) quantizeSpecial(t block, out, bits, tiny asm.X) {
-	finite := g.NewLabel()
-	g.Zero(t.v(0))
-	g.I(asm.STURQ, t.v(0), out, asm.Imm(8))
-	g.I(asm.STURQ, t.v(0), out, asm.Imm(24))
-	g.I(asm.STRW, asm.ZR, out, asm.Imm(4))
-	g.I(asm.STRW, asm.ZR, out, asm.Imm(40))
+func (g gen) quantizeSpecial() {
+	finite, zero := g.NewLabel(), q8T.v(0)
+	g.Zero(zero)
+	g.I(asm.STURQ, zero, q8Out, asm.Imm(kernel.ActQ))
+	g.I(asm.STURQ, zero, q8Out, asm.Imm(kernel.ActQ+16))
+	g.I(asm.STRW, asm.ZR, q8Out, asm.Imm(kernel.ActBias))
+	g.I(asm.STRW, asm.ZR, q8Out, asm.Imm(kernel.ActHalfSums))
 	g.MovX(nT1, asm.ZR)
-	g.CmpX(bits, tiny)
+	g.CmpX(q8Bits, q8Tiny)
 	g.BC(asm.Below, finite)
 	g.MovImm(nT1, arith.NaNBits)
 	g.Bind(finite)
-	g.I(asm.STRW, nT1, out, asm.Imm(0))
-	g.I(asm.STRW, nT1, out, asm.Imm(44))
+	g.I(asm.STRW, nT1, q8Out, asm.Imm(kernel.ActScale))
+	g.I(asm.STRW, nT1, q8Out, asm.Imm(kernel.ActSum))
 }
 
 // narrow rounds a block of float32 to halves in its first and third register.

@@ -5,7 +5,8 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// Registers of the delta rule: pointers to the current rows, and blocks of sixteen columns.
+// Registers of the delta rule: pointers to the current rows, and blocks of sixteen columns, with
+// the names of vec.Delta.
 const (
 	nDeltaQ    = nB1
 	nDeltaK    = nB2
@@ -17,17 +18,17 @@ const (
 	nDeltaCols = nX2
 	nDeltaDim  = nX3
 
-	nDeltaX    = block(0)
-	nDeltaO    = block(1)
-	nDeltaHeld = block(2)
-	nDeltaRow  = block(3)
-	nDeltaOddO = block(4) // the sums of odd rows of the state
-	nDeltaOdd  = block(5)
+	nDeltaX     = block(0) // beta * (v - S'k)
+	nDeltaSQ    = block(1) // S'q over the even rows of the state,
+	nDeltaSK    = block(2) // and S'k of the next position
+	nDeltaRow   = block(3) // a row of the state
+	nDeltaOddSQ = block(4) // the same sums over the odd rows
+	nDeltaOddSK = block(5)
 
-	nDeltaD    = asm.V(24)
-	nDeltaKey  = asm.V(25)
-	nDeltaAsk  = asm.V(26)
-	nDeltaThen = asm.V(27)
+	nDeltaD         = asm.V(24) // decay
+	nDeltaKeyElem   = asm.V(25) // the elements of q and k for the row of the state,
+	nDeltaQueryElem = asm.V(26)
+	nDeltaNextElem  = asm.V(27) // and of the next position's k
 )
 
 // emitDelta emits the operation of the same name in amd64/vector. Panels follow one another.
@@ -62,25 +63,25 @@ func (g gen) deltaRows(tail bool) {
 	g.pointers(nB0, nDeltaQ, nDeltaK, nDeltaV, nDeltaOut, nDeltaGate)
 	g.argP(nDeltaBeta, 6)
 	g.argN(nRows, 1)
-	g.zero(nDeltaHeld)
-	g.zero(nDeltaOdd)
+	g.zero(nDeltaSK)
+	g.zero(nDeltaOddSK)
 	g.MovX(nC1, nDeltaK)
 	g.overDelta(func(odd bool) {
-		g.I(asm.LD1RP, nDeltaKey, nC1)
-		g.opAll(asm.FMLA, pick(odd, nDeltaHeld, nDeltaOdd), nDeltaRow, nDeltaKey)
+		g.I(asm.LD1RP, nDeltaKeyElem, nC1)
+		g.opAll(asm.FMLA, pick(odd, nDeltaSK, nDeltaOddSK), nDeltaRow, nDeltaKeyElem)
 	})
-	g.op3(asm.FADD, nDeltaHeld, nDeltaHeld, nDeltaOdd)
+	g.op3(asm.FADD, nDeltaSK, nDeltaSK, nDeltaOddSK)
 	g.overRows(nRows, func() { g.deltaRow(tail) })
 }
 
 // deltaRow emits one position.
 func (g gen) deltaRow(tail bool) {
 	g.I(asm.LD1R, nDeltaD, nDeltaGate)
-	g.I(asm.LD1R, nDeltaKey, nDeltaBeta)
+	g.I(asm.LD1R, nDeltaKeyElem, nDeltaBeta)
 	g.load(nDeltaX, nDeltaV, tail)
-	g.opAll(asm.FMLS, nDeltaX, nDeltaHeld, nDeltaD)
-	g.opAll(asm.FMUL, nDeltaX, nDeltaX, nDeltaKey)
-	for _, sum := range []block{nDeltaHeld, nDeltaOdd, nDeltaO, nDeltaOddO} {
+	g.opAll(asm.FMLS, nDeltaX, nDeltaSK, nDeltaD)
+	g.opAll(asm.FMUL, nDeltaX, nDeltaX, nDeltaKeyElem)
+	for _, sum := range []block{nDeltaSK, nDeltaOddSK, nDeltaSQ, nDeltaOddSQ} {
 		g.zero(sum)
 	}
 	last := g.NewLabel()
@@ -93,18 +94,18 @@ func (g gen) deltaRow(tail bool) {
 	g.MovX(nC1, nDeltaK)
 	g.MovX(nC2, nDeltaNext)
 	g.overDelta(func(odd bool) {
-		g.I(asm.LD1RP, nDeltaAsk, nC0)
-		g.I(asm.LD1RP, nDeltaKey, nC1)
-		g.I(asm.LD1RP, nDeltaThen, nC2)
+		g.I(asm.LD1RP, nDeltaQueryElem, nC0)
+		g.I(asm.LD1RP, nDeltaKeyElem, nC1)
+		g.I(asm.LD1RP, nDeltaNextElem, nC2)
 		g.opAll(asm.FMUL, nDeltaRow, nDeltaRow, nDeltaD)
-		g.opAll(asm.FMLA, nDeltaRow, nDeltaX, nDeltaKey)
+		g.opAll(asm.FMLA, nDeltaRow, nDeltaX, nDeltaKeyElem)
 		g.store(nDeltaRow, nT1, false)
-		g.opAll(asm.FMLA, pick(odd, nDeltaO, nDeltaOddO), nDeltaRow, nDeltaAsk)
-		g.opAll(asm.FMLA, pick(odd, nDeltaHeld, nDeltaOdd), nDeltaRow, nDeltaThen)
+		g.opAll(asm.FMLA, pick(odd, nDeltaSQ, nDeltaOddSQ), nDeltaRow, nDeltaQueryElem)
+		g.opAll(asm.FMLA, pick(odd, nDeltaSK, nDeltaOddSK), nDeltaRow, nDeltaNextElem)
 	})
-	g.op3(asm.FADD, nDeltaHeld, nDeltaHeld, nDeltaOdd)
-	g.op3(asm.FADD, nDeltaO, nDeltaO, nDeltaOddO)
-	g.store(nDeltaO, nDeltaOut, tail)
+	g.op3(asm.FADD, nDeltaSK, nDeltaSK, nDeltaOddSK)
+	g.op3(asm.FADD, nDeltaSQ, nDeltaSQ, nDeltaOddSQ)
+	g.store(nDeltaSQ, nDeltaOut, tail)
 	g.MovX(nDeltaK, nDeltaNext)
 	g.nextRow(nDeltaQ, 2)
 	g.nextRow(nDeltaV, 2)

@@ -5,13 +5,11 @@ import "sandwich/microkernel/internal/arm64/asm"
 // emitRMSNorm emits the operation of the same name in amd64/vector.
 func emitRMSNorm(g gen) {
 	const acc, x, w = block(0), block(1), block(2)
-	scale, eps, n, one := asm.V(28), asm.V(24), asm.V(25), asm.V(26)
+	scale, norm := asm.V(28), normRegs{eps: 24, n: 25, one: 26}
 	g.pointers(nB0, nB1, nB2)
 	g.argN(nRows, 2)
 	g.argN(nLen, 3)
-	g.argF(eps, 0)
-	g.argF(n, 1)
-	g.SplatF(one, 1)
+	g.loadNorm(norm)
 	g.overRows(nRows, func() {
 		g.zero(acc)
 		g.overRow([]asm.X{nC1}, func(tail bool) {
@@ -19,11 +17,7 @@ func emitRMSNorm(g gen) {
 			g.op3(asm.FMLA, acc, x, x)
 		})
 		g.sumLanes(acc)
-		s := acc.v(0)
-		g.I(asm.FDIV, s, s, n)
-		g.I(asm.FADD, s, s, eps)
-		g.I(asm.FSQRT, s, s)
-		g.I(asm.FDIV, scale, one, s)
+		g.inverseDeviation(scale, acc.v(0), norm)
 		g.overRow([]asm.X{nC0, nC1, nC2}, func(tail bool) {
 			g.load(x, nC1, tail)
 			g.load(w, nC2, tail)
@@ -35,16 +29,32 @@ func emitRMSNorm(g gen) {
 	})
 }
 
+// normRegs holds the operands of inverseDeviation, each in all lanes.
+type normRegs struct{ eps, n, one asm.V }
+
+// loadNorm loads the arguments of a norm.
+func (g gen) loadNorm(r normRegs) {
+	g.argF(r.eps, 0)
+	g.argF(r.n, 1)
+	g.SplatF(r.one, 1)
+}
+
+// inverseDeviation sets to to 1/sqrt(sum/n + eps) of a sum of squares, which it overwrites.
+func (g gen) inverseDeviation(to, sum asm.V, r normRegs) {
+	g.I(asm.FDIV, sum, sum, r.n)
+	g.I(asm.FADD, sum, sum, r.eps)
+	g.I(asm.FSQRT, sum, sum)
+	g.I(asm.FDIV, to, r.one, sum)
+}
+
 // emitLayerNorm emits the operation of the same name in amd64/vector.
 func emitLayerNorm(g gen) {
 	const acc, x, w, b = block(0), block(1), block(2), block(3)
-	mean, eps, n, one := asm.V(28), asm.V(24), asm.V(25), asm.V(26)
+	mean, norm := asm.V(28), normRegs{eps: 24, n: 25, one: 26}
 	g.pointers(nB0, nB1, nB2, nB3)
 	g.argN(nRows, 2)
 	g.argN(nLen, 3)
-	g.argF(eps, 0)
-	g.argF(n, 1)
-	g.SplatF(one, 1)
+	g.loadNorm(norm)
 	s := acc.v(0)
 	g.overRows(nRows, func() {
 		g.zero(acc)
@@ -53,7 +63,7 @@ func emitLayerNorm(g gen) {
 			g.op3(asm.FADD, acc, acc, x)
 		})
 		g.sumLanes(acc)
-		g.I(asm.FDIV, mean, s, n)
+		g.I(asm.FDIV, mean, s, norm.n)
 		g.zero(acc)
 		g.overRow([]asm.X{nC0, nC1}, func(tail bool) {
 			g.load(x, nC1, tail)
@@ -65,10 +75,7 @@ func emitLayerNorm(g gen) {
 			g.op3(asm.FMLA, acc, x, x)
 		})
 		g.sumLanes(acc)
-		g.I(asm.FDIV, s, s, n)
-		g.I(asm.FADD, s, s, eps)
-		g.I(asm.FSQRT, s, s)
-		g.I(asm.FDIV, mean, one, s)
+		g.inverseDeviation(mean, s, norm)
 		g.MovX(nC0, nB0)
 		g.MovX(nC1, nB2)
 		g.MovX(nC2, nB3)

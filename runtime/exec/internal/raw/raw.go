@@ -6,6 +6,9 @@ import "unsafe"
 // CacheLine is the size of a cache line in bytes.
 const CacheLine = 64
 
+// Lines returns a size in bytes rounded up to entire cache lines.
+func Lines(bytes int) int { return (bytes + CacheLine - 1) / CacheLine * CacheLine }
+
 // Add returns the address of element n after p.
 func Add(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }
 
