@@ -87,8 +87,8 @@ func checkOutline(t *testing.T, name string, m *model.Model, shape plans.ModelSh
 	}
 }
 
-// TestOutlineRefuses checks the errors for a plan without the values of its family and for an unknown
-// architecture.
+// TestOutlineRefuses checks the errors for a plan without the values of its family and for an
+// unknown architecture.
 func TestOutlineRefuses(t *testing.T) {
 	c, _ := synth.Tiny("gpt-oss")
 	shape, err := synth.Shape(c, synth.Uniform(gguf.F32))
