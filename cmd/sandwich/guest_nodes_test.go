@@ -18,14 +18,14 @@ var fourNodes = testguest.Machine{Arch: "amd64", Nodes: 4, CPUsPerNode: 4, MiBPe
 
 // Parts of the machine.
 var (
-	nodeThree  = testguest.Walls{CPUs: "12-15", Mems: "3"}
-	threeNodes = testguest.Walls{CPUs: "0-11", Mems: "0-2"}
-	threeMems  = testguest.Walls{CPUs: "0-15", Mems: "0-2"}
-	wholeRoom  = testguest.Walls{CPUs: "0-15", Mems: "0-3"}
+	nodeThree  = testguest.Cpuset{CPUs: "12-15", Mems: "3"}
+	threeNodes = testguest.Cpuset{CPUs: "0-11", Mems: "0-2"}
+	threeMems  = testguest.Cpuset{CPUs: "0-15", Mems: "0-2"}
+	allNodes   = testguest.Cpuset{CPUs: "0-15", Mems: "0-3"}
 )
 
-func walled(w testguest.Walls, s testguest.Step) testguest.Step {
-	s.Walls = &w
+func inCpuset(w testguest.Cpuset, s testguest.Step) testguest.Step {
+	s.Cpuset = &w
 	return s
 }
 
@@ -41,11 +41,11 @@ func TestGuestFourNodes(t *testing.T) {
 		exactly("tp1", ref, "--threads 4"),
 		exactly("tp2", ref, "--tp 2 --threads 4"),
 		exactly("tp4", ref, "--tp 4"),
-		walled(nodeThree, step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 "+
+		inCpuset(nodeThree, step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 "+
 			"-o /tmp/node3.plan"+exactFlags)),
 		exactly("tuned", ref, "--plan /tmp/node3.plan"),
-		walled(threeNodes, exactly("cpus-gone", ref, "--plan /tmp/node3.plan")),
-		walled(threeMems, exactly("node-forbidden", ref, "--plan /tmp/node3.plan")),
+		inCpuset(threeNodes, exactly("cpus-gone", ref, "--plan /tmp/node3.plan")),
+		inCpuset(threeMems, exactly("node-forbidden", ref, "--plan /tmp/node3.plan")),
 		shrinkingServer(t, ref),
 		full,
 	})
@@ -87,13 +87,13 @@ func shrinkingServer(t *testing.T, ref refAnswer) testguest.Step {
 		t.Fatal(err)
 	}
 	ask := testguest.Action{Post: &testguest.Post{URL: guestServer + "/v1/completions", Body: string(question)}}
-	s := walled(wholeRoom, step("serve", "serve --tp 4 --ctx 256 --parallel 2"+exactFlags))
+	s := inCpuset(allNodes, step("serve", "serve --tp 4 --ctx 256 --parallel 2"+exactFlags))
 	s.While = []testguest.Action{
 		askedFirst:  ask,
 		lookedFirst: {Look: true},
 		doctored:    {Run: []string{guestProgram, "doctor", "--format", "json"}},
 		measured:    {Post: &testguest.Post{URL: guestServer + "/metrics"}},
-		shrunk:      {Walls: &testguest.Walls{CPUs: "0-11", Mems: "0-3"}},
+		shrunk:      {Cpuset: &testguest.Cpuset{CPUs: "0-11", Mems: "0-3"}},
 		waited:      {Wait: 3 * time.Second},
 		lookedAgain: {Look: true},
 		askedAgain:  ask,

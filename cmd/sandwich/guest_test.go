@@ -74,8 +74,8 @@ func bootGuest(t *testing.T, m *testguest.Machine, steps []testguest.Step) *gues
 	began := time.Now()
 	busy, err := testguest.Run(ctx, m, tools, &a, steps, folder, func(r testguest.Result) {
 		t.Logf("%s: exit code %d after %.1f s", r.Name, r.Exit, r.Seconds)
-		if r.Trouble != "" {
-			t.Errorf("%s: %s\n%s", r.Name, r.Trouble, r.Stderr)
+		if r.Err != "" {
+			t.Errorf("%s: %s\n%s", r.Name, r.Err, r.Stderr)
 		}
 		g.results[r.Name] = r
 	})

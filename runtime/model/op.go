@@ -46,9 +46,9 @@ const (
 	// one op (q, k and v). With an activation it computes Outs[0] = act(In * gate^T, In * up^T),
 	// with gate W[0] and up W[1], or the activation of a single product.
 	OpMatMul
-	// OpRotate normalizes the heads of Q, K and V where the model does, rotates Q and K by position
-	// where the layer does, tuning Q, and stores K and V in the cache. In a layer that reads those
-	// of another one there is Q alone.
+	// OpRotate normalizes the heads of Q, K and V if the model does, rotates Q and K by position
+	// and scales Q by position if the layer does, and stores K and V in the cache. A layer that
+	// reads the keys and values of another layer has only Q.
 	OpRotate
 	// OpAttention computes Att = softmax(Scale * Q K^T) V over the cached positions of each row's
 	// sequence that the layer attends to.
@@ -70,8 +70,7 @@ const (
 	OpExperts
 	// OpCombine computes Y = the weighted sum of each row's pairs in Expert, best expert first.
 	// With Accumulate the sum is added to Y, which is first multiplied by sigmoid(H * Gate) if
-	// there
-	// is a Gate.
+	// there is a Gate.
 	OpCombine
 	// OpRowNorm computes Outs[0] = RMSNorm(In, Norm) of whole rows. With Accumulate the result is
 	// added to Outs[0], and In is overwritten.

@@ -9,7 +9,8 @@ import (
 // with experts.
 const SharedRole = "shared_"
 
-// embedTensor is the embedding, and the head of a tied model; headTensor is the head of others.
+// EmbedTensor is the name of the embedding, which is also the head of a tied model. HeadTensor is
+// the name of the head of other models.
 const (
 	EmbedTensor = "token_embd.weight"
 	HeadTensor  = "output.weight"

@@ -128,7 +128,8 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
-// TestFailedStreamIsLogged checks that a failure after the first token has its error code in the log.
+// TestFailedStreamIsLogged checks that a failure after the first token has its error code in the
+// log.
 func TestFailedStreamIsLogged(t *testing.T) {
 	var j journal
 	post(t, New(&fake{words: []string{"a"}, endErr: api.ErrClosed}, Options{Log: j.logger(slog.LevelInfo)}), chatPath,

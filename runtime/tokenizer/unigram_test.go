@@ -128,8 +128,8 @@ func charsBlob(from byte, to string) []int32 {
 	return out
 }
 
-// TestUnigramCharsMap checks that characters are replaced by the map, and that a damaged map and one
-// with a very long form are refused.
+// TestUnigramCharsMap checks that characters are replaced by the map, and that a damaged map and
+// one with a very long form are refused.
 func TestUnigramCharsMap(t *testing.T) {
 	blob := charsBlob('A', "a")
 	tok, err := New(unigramMeta([]string{"a", "b"}, []float32{-1, -2}, fields{keyCharsMap: blob}))
@@ -229,7 +229,8 @@ func TestWordPiece(t *testing.T) {
 	}
 }
 
-// TestWordPieceWithoutUnknown checks that a vocabulary without an unknown token drops unknown words.
+// TestWordPieceWithoutUnknown checks that a vocabulary without an unknown token drops unknown
+// words.
 func TestWordPieceWithoutUnknown(t *testing.T) {
 	got := wordPiecesWith(t, nil).Encode(nil, "un unaffably a", EncodeOptions{AddSpecial: true})
 	if want := []int32{2, 4, 7, 3}; !slices.Equal(got, want) {

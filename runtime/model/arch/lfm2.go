@@ -17,7 +17,7 @@ func init() {
 		HF: []string{"lfm2"}, ReadHF: readLFM2HF,
 		Read: readShortConv,
 		Check: func(c model.Config) error {
-			if err := checkShortConv(c); err != nil {
+			if err := checkConv(c); err != nil {
 				return err
 			}
 			return checkDense(c)
@@ -32,7 +32,7 @@ func init() {
 			c.Gating = model.Router{Score: readGating(m).Score, Norm: true} // other keys are ignored, as in llama.cpp
 		},
 		Check: func(c model.Config) error {
-			if err := checkShortConv(c); err != nil {
+			if err := checkConv(c); err != nil {
 				return err
 			}
 			return c.Experts.Check()
@@ -46,8 +46,8 @@ func readShortConv(m *metadata.Reader, c *model.Config) {
 	c.Windows.Size = m.CountOr("attention.sliding_window", 1<<26)
 }
 
-// checkShortConv returns an error for a convolution without a state.
-func checkShortConv(c model.Config) error {
+// checkConv returns an error for a convolution of fewer than two positions.
+func checkConv(c model.Config) error {
 	if c.Recurrence.Conv < 2 {
 		return fmt.Errorf("a convolution of %d positions is too short, it needs 2: the file is damaged",
 			c.Recurrence.Conv)

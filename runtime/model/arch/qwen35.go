@@ -66,8 +66,6 @@ func checkDelta(c model.Config) error {
 			"all must be positive", r.ValueHeads, r.ValueDim, r.KeyHeads, r.KeyDim)
 	case r.ValueHeads%r.KeyHeads != 0:
 		return fmt.Errorf("%d value heads cannot share %d key heads evenly", r.ValueHeads, r.KeyHeads)
-	case r.Conv < 2:
-		return fmt.Errorf("a convolution of %d positions is too short, it needs 2: the file is damaged", r.Conv)
 	case r.Layers != nil && len(r.Layers) != c.Layers:
 		return fmt.Errorf("the list of recurrent layers has %d entries for %d layers", len(r.Layers), c.Layers)
 	case r.Layers == nil && r.Every < 1:
@@ -78,7 +76,7 @@ func checkDelta(c model.Config) error {
 			return fmt.Errorf("layer %d has attention but no KV heads", layer)
 		}
 	}
-	return nil
+	return checkConv(c)
 }
 
 // qwen35 writes Qwen Team: Qwen3.5, 2026: layers with a delta rule, and gated attention in every

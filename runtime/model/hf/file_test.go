@@ -3,6 +3,8 @@ package hf
 import (
 	"strings"
 	"testing"
+
+	"sandwich/runtime/model"
 )
 
 // TestParse checks which part of a config.json Parse returns, and that Decode reads further fields
@@ -48,6 +50,18 @@ func TestParse(t *testing.T) {
 		if h.Hidden != c.hidden || h.DType+h.DTypeNew != c.dtype {
 			t.Errorf("%s: hidden size %d of type %q, want %d of %q", c.name, h.Hidden, h.DType+h.DTypeNew, c.hidden,
 				c.dtype)
+		}
+	}
+}
+
+// TestLinearScaling checks that linear scaling of the rotation needs a positive factor.
+func TestLinearScaling(t *testing.T) {
+	for factor, want := range map[float64]float64{4: 0.25, 0: 0, -2: 0} {
+		h := &File{RopeScaling: &Rope{OldType: "linear", Factor: factor}}
+		var c model.Config
+		err := h.ReadRope(&c, []string{"linear"})
+		if (err == nil) != (want > 0) || c.RopeScale != want {
+			t.Errorf("factor %v: scale %v, %v", factor, c.RopeScale, err)
 		}
 	}
 }

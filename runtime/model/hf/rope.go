@@ -55,6 +55,10 @@ func (h *File) ReadRope(c *model.Config, known []string) error {
 			c.Yarn = &model.Yarn{Factor: r.Factor, Original: cmp.Or(r.Original, c.Context), Fast: cmp.Or(r.Fast, 32),
 				Slow: cmp.Or(r.Slow, 1), Log: r.Log}
 		case "linear":
+			if !(r.Factor > 0) {
+				return fmt.Errorf("linear RoPE scaling has the factor %v, not a positive number: the file is damaged",
+					r.Factor)
+			}
 			c.RopeScale = 1 / r.Factor
 		}
 		return nil

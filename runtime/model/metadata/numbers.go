@@ -21,8 +21,11 @@ func (w writtenSource) Tensors(name string, layers int) []bool {
 	return out
 }
 
-// numbers holds keys with their values: one value is a number, several are a list.
+// numbers holds numbers and lists by key. The key of a list with one entry ends in oneEntry, which
+// distinguishes the list from a number.
 type numbers map[string][]float64
+
+const oneEntry = "[]"
 
 // tensorKey is the prefix of keys that hold, per layer, whether a tensor is present: 1 or 0.
 const tensorKey = "tensor blk.*."
@@ -46,6 +49,9 @@ func (n numbers) Bool(string) (b, ok bool) { return false, false }
 func (n numbers) Ints(key string) ([]int32, bool) {
 	list := n[key]
 	if len(list) < 2 {
+		list = n[key+oneEntry]
+	}
+	if len(list) == 0 {
 		return nil, false
 	}
 	out := make([]int32, len(list))
@@ -57,7 +63,8 @@ func (n numbers) Ints(key string) ([]int32, bool) {
 
 func (n numbers) Tensors(name string, layers int) []bool {
 	out := make([]bool, layers)
-	for i, v := range n[tensorKey+name] {
+	list, _ := n.Ints(tensorKey + name)
+	for i, v := range list {
 		if i < layers {
 			out[i] = v != 0
 		}
@@ -75,6 +82,9 @@ func (n numbers) SetUint32(key string, v uint32) { n[key] = []float64{float64(v)
 func (n numbers) SetFloat32(key string, v float32) { n[key] = []float64{shortest(v)} }
 
 func (n numbers) SetInts(key string, values []int32) {
+	if len(values) == 1 {
+		key += oneEntry
+	}
 	n[key] = nil
 	for _, v := range values {
 		n[key] = append(n[key], float64(v))

@@ -43,7 +43,8 @@ func (m *Reader) layers(c *model.Config) {
 	m.eachLayer("feed_forward_length", 1<<20, &c.FFN, &c.FFNOf, c.Layers)
 }
 
-// eachLayer reads a list with a size per layer, if the source has one.
+// eachLayer reads a list with a size per layer, if the source has one. It sets of only if the sizes
+// differ or are all 0, which all cannot express.
 func (m *Reader) eachLayer(suffix string, most int32, all *int, of *[]int, layers int) {
 	list, ok := m.Ints(suffix)
 	if !ok {
@@ -63,7 +64,7 @@ func (m *Reader) eachLayer(suffix string, most int32, all *int, of *[]int, layer
 		same = same && v == list[0]
 	}
 	*all = max(1, slices.Max(sizes))
-	if !same {
+	if !same || sizes[0] == 0 {
 		*of = sizes
 	}
 }
@@ -108,10 +109,13 @@ func (m *Reader) Caps(c *model.Config) {
 
 // Scales reads the scale factors that the source has.
 func (m *Reader) Scales(c *model.Config) {
-	for key, scale := range map[string]*float64{"embedding_scale": &c.Scales.Embed, "logit_scale": &c.Scales.Logits,
-		"residual_scale": &c.Scales.Residual, "attention.scale": &c.Scales.Attn} {
-		if m.HasFloat(key) {
-			*scale = m.PositiveOr(key, 1)
+	for _, s := range []struct {
+		key   string
+		value *float64
+	}{{"embedding_scale", &c.Scales.Embed}, {"logit_scale", &c.Scales.Logits}, {"residual_scale", &c.Scales.Residual},
+		{"attention.scale", &c.Scales.Attn}} {
+		if m.HasFloat(s.key) {
+			*s.value = m.PositiveOr(s.key, 1)
 		}
 	}
 }

@@ -53,8 +53,8 @@ func unsupportedTensor(m *model.Model, tensor string) error {
 var significantTensors = [...]string{"output.bias", "output_norm.bias", "output.scale", "rope_factors_long.weight",
 	"rope_factors_short.weight"}
 
-// isOutputMatrix reports whether a name is that of an output matrix other than headTensor. A file
-// with such a tensor that no op uses has two heads, and it is unknown which one applies.
+// isOutputMatrix reports whether a name is that of an output matrix other than model.HeadTensor. A
+// file with such a tensor that no op uses has two heads, and it is unknown which one applies.
 func isOutputMatrix(name string) bool {
 	head := strings.HasPrefix(name, "output") || strings.HasPrefix(name, "lm_head")
 	return head && name != model.HeadTensor && strings.HasSuffix(name, ".weight") && !strings.Contains(name, "norm")

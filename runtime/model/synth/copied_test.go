@@ -2,6 +2,7 @@ package synth
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -26,6 +27,32 @@ func tokenizerOf(t *testing.T, c model.Config) *gguf.File {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// TestVocabularyDeterministic checks that the vocabulary of a model has equal bytes each time.
+func TestVocabularyDeterministic(t *testing.T) {
+	bytesOf := func(c model.Config) string {
+		var buf bytes.Buffer
+		w := gguf.NewWriter(&buf)
+		if err := errors.Join(writeVocabulary(w, c), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return buf.String()
+	}
+	bert := model.Config{Arch: "bert", Dims: model.Dims{Vocab: 400}}
+	borrowed, err := BorrowVocabulary(model.Config{Arch: "llama", Dims: model.Dims{Vocab: 400}},
+		tokenizerOf(t, model.Config{Arch: "qwen3", Dims: model.Dims{Vocab: 400}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []model.Config{bert, borrowed} {
+		first := bytesOf(c)
+		for range 10 {
+			if bytesOf(c) != first {
+				t.Fatalf("%s: the bytes differ", c.Arch)
+			}
+		}
+	}
 }
 
 // TestBorrowedVocabulary checks that a model gets the tokens, merges and flags of another file,

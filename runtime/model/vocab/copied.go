@@ -8,7 +8,7 @@ import (
 
 // Copy reads the tokenizer of a file. It fails unless the file has byte-level BPE.
 func Copy(f *gguf.File) (*Copied, error) {
-	b := &Copied{flags: map[string]bool{}, ids: map[string]uint32{}}
+	b := &Copied{}
 	if kind, _ := f.String("tokenizer.ggml.model"); kind != "gpt2" {
 		return nil, fmt.Errorf("its tokenizer is %q: use a file with byte-level BPE (gpt2)", kind)
 	}
@@ -21,13 +21,15 @@ func Copy(f *gguf.File) (*Copied, error) {
 			len(b.tokens), len(b.types), len(b.merges))
 	}
 	for _, name := range []string{"bos", "eos", "eot", "eom", "padding", "unknown"} {
-		if id, ok := f.Uint("tokenizer.ggml." + name + "_token_id"); ok && id < uint64(len(b.tokens)) {
-			b.ids[name] = uint32(id)
+		s := specialToken{name: name}
+		if id, ok := f.Uint(s.key()); ok && id < uint64(len(b.tokens)) {
+			s.id = uint32(id)
+			b.special = append(b.special, s)
 		}
 	}
 	for _, name := range []string{"add_bos_token", "add_eos_token", "add_space_prefix"} {
 		if on, ok := f.Bool("tokenizer.ggml." + name); ok {
-			b.flags[name] = on
+			b.flags = append(b.flags, flag{name, on})
 		}
 	}
 	return b, nil
@@ -38,8 +40,23 @@ type Copied struct {
 	pre            string
 	tokens, merges []string
 	types          []int32
-	ids            map[string]uint32
-	flags          map[string]bool
+	special        []specialToken
+	flags          []flag
+}
+
+// specialToken is the name of a special token in the metadata and its id.
+type specialToken struct {
+	name string
+	id   uint32
+}
+
+// key returns the metadata key of the id.
+func (s specialToken) key() string { return "tokenizer.ggml." + s.name + "_token_id" }
+
+// flag is a boolean of the metadata.
+type flag struct {
+	name string
+	on   bool
 }
 
 // Len returns the number of tokens.
@@ -68,10 +85,10 @@ func (b *Copied) WriteTokens(w *gguf.Writer, n int) {
 	w.SetStrings("tokenizer.ggml.tokens", v.tokens)
 	w.SetInts("tokenizer.ggml.token_type", v.types)
 	w.SetStrings("tokenizer.ggml.merges", v.merges)
-	for name, id := range b.ids {
-		w.SetUint32("tokenizer.ggml."+name+"_token_id", id)
+	for _, s := range b.special {
+		w.SetUint32(s.key(), s.id)
 	}
-	for name, on := range b.flags {
-		w.SetBool("tokenizer.ggml."+name, on)
+	for _, f := range b.flags {
+		w.SetBool("tokenizer.ggml."+f.name, f.on)
 	}
 }

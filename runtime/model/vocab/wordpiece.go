@@ -20,8 +20,8 @@ func WriteWordPiece(w *gguf.Writer, tokens int) {
 	w.SetStrings("tokenizer.ggml.tokens", v.tokens)
 	w.SetInts("tokenizer.ggml.token_type", v.types)
 	w.SetUint32("tokenizer.ggml.token_type_count", 2)
-	for key, id := range map[string]uint32{"padding": 0, "unknown": 1, "cls": 2, "bos": 2, "seperator": 3, "eos": 3,
-		"mask": 4} {
-		w.SetUint32("tokenizer.ggml."+key+"_token_id", id)
+	for _, s := range []specialToken{{"padding", 0}, {"unknown", 1}, {"cls", 2}, {"bos", 2}, {"seperator", 3},
+		{"eos", 3}, {"mask", 4}} {
+		w.SetUint32(s.key(), s.id)
 	}
 }

@@ -56,8 +56,8 @@ func (r *inflated) Read(p []byte) (n int, err error) {
 	return n, gzipFailure(err)
 }
 
-// gzipFailure wraps errors of decompression. io.EOF, a body above the limit and a client that is too
-// slow are returned unchanged.
+// gzipFailure wraps errors of decompression. io.EOF, a body above the limit and a client that is
+// too slow are returned unchanged.
 func gzipFailure(err error) error {
 	var over *http.MaxBytesError
 	if err == nil || err == io.EOF || errors.As(err, &over) || errors.Is(err, os.ErrDeadlineExceeded) {

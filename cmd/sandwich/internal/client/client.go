@@ -34,51 +34,71 @@ func (*Server) Begin() {}
 // End does nothing.
 func (*Server) End(*load.Run) {}
 
-// Ask streams one completion.
-func (s *Server) Ask(
-	ctx context.Context, prompt []int32, r replay.Request, token func(),
-) (load.Stood, error) {
-	return load.Stood{}, s.stream(ctx, prompt, r, token)
+// Ask streams one completion and calls token for each chunk with text.
+func (s *Server) Ask(ctx context.Context, prompt []int32, r replay.Request, token func()) (load.Stood, error) {
+	resp, err := s.request(ctx, prompt, r)
+	if err != nil {
+		return load.Stood{}, err
+	}
+	defer resp.Body.Close()
+	return load.Stood{}, readChunks(resp.Body, token)
 }
 
-// stream requests one completion. The class is sent as a header, since servers may reject unknown
-// fields.
-func (s *Server) stream(ctx context.Context, prompt []int32, r replay.Request, token func()) error {
+// request requests one completion as a stream. The class is sent as a header, because servers may
+// refuse unknown fields. A full queue is an *api.QueueFullError.
+func (s *Server) request(ctx context.Context, prompt []int32, r replay.Request) (*http.Response, error) {
 	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": r.Output, "ignore_eos": true,
 		"temperature": 0, "stream": true})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/completions", bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Sandwich-Priority", r.Class.String())
-	// Sent again where the server gave up a connection that it had kept (llama-server does, after
-	// five idle seconds or a hundred requests) without a word of an answer. Nil is not sent.
+	// With this key, http.Transport sends a request again if the server closed a kept connection
+	// before it answered, as llama-server does after five idle seconds or a hundred requests. A nil
+	// value keeps the header itself from being sent.
 	req.Header["Idempotency-Key"] = nil
 	if s.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.Key)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("--url: %w", err)
+		return nil, fmt.Errorf("--url: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusTooManyRequests {
-		return &api.QueueFullError{}
+		return nil, &api.QueueFullError{}
 	}
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
-		return fmt.Errorf("--url: the server answered %s (a smaller --ctx shortens the requests): %s", resp.Status,
-			api.Printable(strings.TrimSpace(string(text)), ""))
-	}
-	lines := bufio.NewScanner(resp.Body)
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	return nil, fmt.Errorf("--url: the server answered %s (a smaller --ctx shortens the requests): %s", resp.Status,
+		api.Printable(strings.TrimSpace(string(text)), ""))
+}
+
+// maxError is the number of bytes of an error that are printed.
+const maxError = 500
+
+// readChunks reads the events of a stream until its end. Each chunk with text counts as one token,
+// because servers rarely join tokens. An error that the server reports in the stream is returned.
+func readChunks(stream io.Reader, token func()) error {
+	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok && strings.Contains(data, `"finish_reason":null`) {
-			token() // a chunk is taken for a token: servers join few
+		data, isData := strings.CutPrefix(lines.Text(), "data:")
+		switch {
+		case !isData:
+		case strings.Contains(data, `"finish_reason":null`):
+			token()
+		case strings.Contains(data, `"error"`) && !strings.Contains(data, `"choices"`):
+			data = strings.TrimSpace(data)
+			return fmt.Errorf("--url: the server ended the answer with an error: %s",
+				api.Printable(data[:min(len(data), maxError)], ""))
 		}
 	}
 	return lines.Err()

@@ -52,3 +52,17 @@ func TestOfferToAServer(t *testing.T) {
 		t.Errorf("an error of the server is %v", err)
 	}
 }
+
+// TestErrorInStream checks that an error after the header of a stream fails the request.
+func TestErrorInStream(t *testing.T) {
+	const chunk = "data: {\"choices\":[{\"text\":\"\\\"error\\\"\",\"finish_reason\":null}]}\n\n"
+	tokens := 0
+	count := func() { tokens++ }
+	err := readChunks(strings.NewReader(chunk+"data: {\"error\":{\"message\":\"lost\"}}\n\n"), count)
+	if err == nil || !strings.Contains(err.Error(), "lost") || tokens != 1 {
+		t.Errorf("%d tokens, %v", tokens, err)
+	}
+	if err := readChunks(strings.NewReader(chunk+"data: [DONE]\n\n"), count); err != nil || tokens != 2 {
+		t.Errorf("%d tokens, %v", tokens, err)
+	}
+}

@@ -39,7 +39,7 @@ func Serving(p *plans.Plan, context, parallel int, here bool) ([]Row, error) {
 	return Sized(p, session.Sizes{Context: context, Parallel: parallel}, here)
 }
 
-// Sized is servingMemory for the sizes of a server.
+// Sized is like Serving for the sizes of a server.
 func Sized(p *plans.Plan, sizes session.Sizes, here bool) ([]Row, error) {
 	need, parallel := kvcache.BlocksFor(sizes.Context), sizes.Parallel
 	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: sched.DecodeRows(parallel, p.BatchMax),

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"sandwich/internal/spelling"
 )
 
 // foreignFlags maps flags of llama.cpp, vLLM and ollama to the equivalent flags of this program,
@@ -78,15 +80,14 @@ func meant(f *pflag.Flag) string {
 	return fmt.Sprintf("did you mean '--%s%s'? ", f.Name, value)
 }
 
-// nearestFlag returns the flag with the least edit distance; nil if none is similar. It accepts a
-// distance of 1, or 2 for names of five letters or more.
+// nearestFlag returns the flag with the least edit distance, or nil if none is similar.
 func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
-	best := mostDistance(name)
+	best := leastDifferent(name)
 	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || len(name) < 2 || len(name) > 60 {
+		if f.Hidden || len(name) < 2 || len(name) > longest {
 			return
 		}
-		d := editDistance(strings.ToLower(name), f.Name)
+		d := spelling.Edits(strings.ToLower(name), f.Name)
 		if len(name) > 2 && strings.HasPrefix(f.Name, name) {
 			d = min(d, 1) // an abbreviation
 		}
@@ -109,36 +110,21 @@ func Foreign(flag string, names []string) string {
 
 // Nearest returns the name with the least edit distance to a text, or "" if none is similar.
 func Nearest(text string, names []string) (near string) {
-	best := mostDistance(text)
+	if len(text) > longest {
+		return ""
+	}
+	best := leastDifferent(text)
 	for _, name := range names {
-		if d := editDistance(text, name); d < best {
+		if d := spelling.Edits(text, name); d < best {
 			best, near = d, name
 		}
 	}
 	return near
 }
 
-// mostDistance returns the least edit distance of names that are not similar to a text: 2, or 3 for
-// texts of five letters and more.
-func mostDistance(text string) int { return len(text)/5 + 2 }
+// longest is the number of bytes of the longest text that is compared with names.
+const longest = 60
 
-// editDistance returns the number of bytes to insert, delete and replace (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+// leastDifferent returns the least edit distance of names that are not similar to a text: 2, and
+// one more for every five letters.
+func leastDifferent(text string) int { return len(text)/5 + 2 }

@@ -18,8 +18,9 @@ import (
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"sandwich/cmd/sandwich/internal/dockerlogin"
 )
 
 // remoteStore is a repository of a registry.
@@ -32,17 +33,10 @@ type remoteStore struct {
 func newRemote(ref registry.Reference, o Options) store {
 	g := &guard{host: ref.Host(), plain: o.PlainHTTP || loopback(ref.Host()), others: o.Hosts}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // what unpacks to more than it was is not asked for
+	transport.DisableCompression = true // a small compressed answer could expand to any size
 	transport.MaxResponseHeaderBytes = 64 << 10
 	g.next = transport
-	client := &auth.Client{Client: &http.Client{Transport: g}, Cache: auth.NewCache(),
-		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
-			known, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
-			if err != nil {
-				return auth.EmptyCredential, fmt.Errorf("the credentials of `docker login` cannot be read: %w", err)
-			}
-			return credentials.Credential(known)(ctx, host)
-		}}
+	client := dockerlogin.Client(&http.Client{Transport: g})
 	client.SetUserAgent("sandwich")
 	repo := &remote.Repository{Client: client, Reference: ref, PlainHTTP: g.plain}
 	return &remoteStore{repo, o.Timeout}
@@ -78,11 +72,11 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// elsewhereError reports a registry that sends requests to a host that the user did not name.
+// elsewhereError reports a registry that redirects requests to a host that the user did not name.
 type elsewhereError struct{ from, to, remedy string }
 
 func (e *elsewhereError) Error() string {
-	return fmt.Sprintf("the registry %s sends this program on to %.100q, which was not followed; %.150s", e.from, e.to,
+	return fmt.Sprintf("the registry %s redirects to %.100q, which was not followed; %.150s", e.from, e.to,
 		e.remedy)
 }
 

@@ -1,5 +1,5 @@
-// Package show formats the output of verbs: text without control characters, tables and sentences
-// as wide as the terminal, and progress bars.
+// Package show formats the output of commands: text without control characters, tables and
+// sentences as wide as the terminal, and progress bars.
 package show
 
 import (
@@ -12,20 +12,20 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Names and texts of files reach the terminal: of a model, its tensors, a plan, a template's
-// complaint. A terminal obeys control characters, and those that turn the direction of writing make
-// a line look like another one. All that a verb prints passes a Writer or Printable, which
-// write such a character as \uXXXX: in JSON, where they only occur inside strings, that is the same
+// Output contains names and texts from files: of models, tensors, plans and templates. A terminal
+// interprets control characters in them, and characters that change the direction of writing make a
+// line look like another one. Commands therefore print through Writer or Printable, which escape
+// such a character as \uXXXX. In JSON, where they occur only inside strings, that is the same
 // string.
 
 // Printable returns s with unprintable characters as \uXXXX and invalid UTF-8 as hexadecimal
 // bytes.
 func Printable(s string) string { return api.Printable(s, "") }
 
-// Writer passes text on with unprintable characters escaped. Flush must be called at the end.
+// Writer writes text with unprintable characters escaped. Callers call Flush at the end.
 type Writer struct {
 	to   io.Writer
-	rest []byte // a rune whose end was not written yet
+	rest []byte // start of an incomplete rune
 }
 
 // NewWriter returns a Writer that writes to to.

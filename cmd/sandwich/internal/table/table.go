@@ -23,7 +23,7 @@ const padding = 2
 type Table struct {
 	Header  []string
 	Rows    [][]string
-	Numbers []int // columns that are never folded, and stand to the right
+	Numbers []int // columns that are aligned to the right and never folded
 }
 
 // Fit makes the table fit lines of limit columns; 0 means no limit. It folds headers between

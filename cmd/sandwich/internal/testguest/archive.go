@@ -27,7 +27,7 @@ func (a *Archive) Add(name string, data []byte) {
 	a.entry(name, modeFile, data)
 }
 
-// folders adds a folder and its parents, each once, since the kernel does not create them.
+// folders adds a folder and its parents, each once, because the kernel does not create them.
 func (a *Archive) folders(dir string) {
 	if dir == "." || a.made[dir] {
 		return
@@ -43,7 +43,7 @@ func (a *Archive) folders(dir string) {
 // entry writes a header of 13 hexadecimal numbers, the name with a NUL and the data, the latter two
 // padded to 4 bytes.
 func (a *Archive) entry(name string, mode int, data []byte) {
-	inode := a.out.Len() // offsets differ, and that is all that inode numbers must do
+	inode := a.out.Len() // offsets are unique, as inode numbers must be
 	a.out.WriteString("070701")
 	for _, v := range []int{inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0} {
 		fmt.Fprintf(&a.out, "%08X", v)

@@ -10,25 +10,25 @@ const Mark = "@result "
 
 // Step is one command of the guest, which runs to its end or is a server during some actions.
 type Step struct {
-	Name  string
-	Args  []string // the first is a path
-	Fill  []int    // nodes that have no memory left meanwhile
-	Walls *Walls   // the cpuset to start in; nil: the whole machine
-	While []Action // done in order while the command runs, which then gets SIGTERM
-	Read  []string // files whose content comes back, where they exist
-	Limit time.Duration
+	Name   string
+	Args   []string // the first is a path
+	Fill   []int    // nodes whose memory is used up while the command runs
+	Cpuset *Cpuset  // the cpuset of the command; nil: the whole machine
+	While  []Action // performed in order while the command runs, which then gets SIGTERM
+	Read   []string // files whose content is in the result, if they exist
+	Limit  time.Duration
 }
 
-// Walls is a cpuset: lists of CPUs and of memory nodes in the format of the kernel ("0-3,8").
-type Walls struct{ CPUs, Mems string }
+// Cpuset is a cpuset: lists of CPUs and of memory nodes in the format of the kernel ("0-3,8").
+type Cpuset struct{ CPUs, Mems string }
 
 // Action is performed while a command runs. Exactly one field is set.
 type Action struct {
-	Post  *Post    // asked again until the server listens
-	Look  bool     // at the process from outside
-	Run   []string // another command, to its end
-	Walls *Walls   // the cpuset of a step that has one changes to this
-	Wait  time.Duration
+	Post   *Post    // a request, repeated until the server listens
+	Look   bool     // read the state of the process from /proc
+	Run    []string // run another command to its end
+	Cpuset *Cpuset  // change the cpuset of a step that has one
+	Wait   time.Duration
 }
 
 // Post is an HTTP request; a GET request if it has no body.
@@ -39,10 +39,10 @@ type Result struct {
 	Name           string
 	Exit           int // -1: ended by a signal, or never started
 	Stdout, Stderr string
-	Seconds        float64 // on the guest's clock
-	Seen           []Seen  // one an action
+	Seconds        float64 // by the clock of the guest
+	Seen           []Seen  // one per action
 	Files          map[string][]byte
-	Trouble        string // what init could not do
+	Err            string // what init could not do; "": nothing
 }
 
 // Seen is the outcome of one action.

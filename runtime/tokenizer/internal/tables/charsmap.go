@@ -14,8 +14,8 @@ type CharsMap struct {
 	forms string
 }
 
-// maxForm is the largest accepted normal form, in bytes. It bounds how much longer a text can become.
-// The longest form of Unicode's NFKC has 33 bytes.
+// maxForm is the largest accepted normal form, in bytes. It bounds how much longer a text can
+// become. The longest form of Unicode's NFKC has 33 bytes.
 const maxForm = 128
 
 // NewCharsMap parses a precompiled character map. It returns false if the map is damaged.

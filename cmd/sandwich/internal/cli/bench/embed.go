@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -128,10 +129,7 @@ var embedReport = show.Report[llm.EmbedRow]{
 // sharesText lists the shares of at least 1 %, in descending order.
 func sharesText(shares map[string]float64) string {
 	kinds := slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
-		if shares[a] > shares[b] {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(shares[b], shares[a]), cmp.Compare(a, b))
 	})
 	var parts []string
 	for _, kind := range kinds {

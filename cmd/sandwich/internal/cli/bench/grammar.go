@@ -162,8 +162,8 @@ var grammarReport = show.Report[measure.GrammarRow]{
 	Header: "schema,schema_bytes,vocabulary,answers,tokens,cut,compile_s,first_mask_s,mask_mean_s,mask_med_s," +
 		"mask_p99_s,mask_max_s,mask_again_p99_s,memory_bytes,accept_med_s,sample_plain_med_s,sample_constrained_med_s",
 	Line: func(r *measure.GrammarRow) string {
-		return fmt.Sprintf("%s,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%d,%.9f,%.9f,%.9f", r.Schema,
-			r.Bytes, r.Vocab, r.Answers, r.Tokens, r.Cut, r.Compile, r.First, r.Mean, r.Median, r.P99, r.Max, r.Again,
-			r.Memory, r.Accept, r.Plain, r.Sample)
+		return fmt.Sprintf("%s,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%d,%.9f,%.9f,%.9f",
+			show.CSVCell(r.Schema), r.Bytes, r.Vocab, r.Answers, r.Tokens, r.Cut, r.Compile, r.First, r.Mean,
+			r.Median, r.P99, r.Max, r.Again, r.Memory, r.Accept, r.Plain, r.Sample)
 	},
 }

@@ -97,8 +97,7 @@ var heuristicReport = show.Report[compare.HeuristicRow]{
 	},
 	Header: "machine,weight,compute,threads,m,columns,choice,share,timed,near,scatter,best,schedules",
 	Line: func(r *compare.HeuristicRow) string {
-		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M,
-			r.Columns,
-			r.Choice, r.Share, r.Runs, r.Near, r.Scatter, r.Best, r.Timed)
+		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%s,%.4f,%s,%d", show.CSVCell(r.Machine), r.Weight, r.Compute,
+			r.Threads, r.M, r.Columns, r.Choice, r.Share, r.Runs, r.Near, r.Scatter, r.Best, r.Timed)
 	},
 }

@@ -175,10 +175,10 @@ func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) 
 		return exit.Usage(err)
 	}
 	for _, a := range anchors.Measured {
-		out.rest(s.Name + ": " + a)
+		out.assume(s.Name + ": " + a)
 	}
 	for _, a := range forecast.Assumed() {
-		out.rest(s.Name + ": " + a)
+		out.assume(s.Name + ": " + a)
 	}
 	for _, plan := range arms {
 		predicted, err := forecast.Seconds(plan, list)
@@ -227,7 +227,7 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 			continue
 		}
 		if err := add(heuristic.Options{TP: n}); err != nil {
-			out.rest(fmt.Sprintf("%s: %d ranks were not measured: %v", s.Name, n, err))
+			out.assume(fmt.Sprintf("%s: %d ranks were not measured: %v", s.Name, n, err))
 		}
 	}
 	return list, nil

@@ -41,14 +41,14 @@ func (r *predictRow) workers() string {
 
 // predictOut holds the predicted and measured times.
 type predictOut struct {
-	rows  []predictRow
-	rests []string // what the predictions assume, one sentence each
+	rows        []predictRow
+	assumptions []string // what the predictions assume, one sentence each
 }
 
-// rest adds a sentence to the assumptions unless they contain it.
-func (o *predictOut) rest(sentence string) {
-	if !slices.Contains(o.rests, sentence) {
-		o.rests = append(o.rests, sentence)
+// assume adds a sentence to the assumptions unless they contain it.
+func (o *predictOut) assume(sentence string) {
+	if !slices.Contains(o.assumptions, sentence) {
+		o.assumptions = append(o.assumptions, sentence)
 	}
 }
 
@@ -120,7 +120,7 @@ func (o *predictOut) errors() (out []predictErrors) {
 func (o *predictOut) print(w io.Writer, format string) error {
 	switch format {
 	case "json":
-		return show.JSON(w, predictJSON{o.rows, o.errors(), append([]string{}, o.rests...)})
+		return show.JSON(w, predictJSON{o.rows, o.errors(), append([]string{}, o.assumptions...)})
 	case "csv":
 		return predictReport.Print(w, o.rows, format)
 	}
@@ -139,7 +139,7 @@ func (o *predictOut) print(w io.Writer, format string) error {
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "Predictions are based on:")
-	for _, line := range o.rests {
+	for _, line := range o.assumptions {
 		if err := show.Sentence(w, "- "+show.Printable(line)); err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ func TestPredictErrors(t *testing.T) {
 	}
 	o := &predictOut{rows: []predictRow{row("b", 1, "prefill", -0.5), row("a", 2, "decode", 0.1),
 		row("b", 2, "decode", -0.2)}}
-	o.rest("a ceiling")
-	o.rest("a ceiling")
+	o.assume("a ceiling")
+	o.assume("a ceiling")
 	want := []predictErrors{{"b", 2, 0.35, 0.5}, {"a", 1, 0.1, 0.1}, {"PUs 0,1", 1, 0.5, 0.5},
 		{"PUs 0,1, TP 2", 2, 0.15000000000000002, 0.2}, {"prompts", 1, 0.5, 0.5},
 		{"generation", 2, 0.15000000000000002, 0.2}, {"all", 3, 0.2, 0.5}}

@@ -180,7 +180,7 @@ func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.rest(said)
+		out.assume(said)
 	}
 	return out, f.measure(ctx, arms, out)
 }
@@ -245,7 +245,7 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	}
 	// The probe measures the widest instruction set only.
 	profile, assumed := candidates.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
-	out.rest(assumed...)
+	out.assume(assumed...)
 	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Assumed: candidates.AssumedNear(),
 		Placer: cost.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
 	plan.Chunk = max(plan.Chunk, a.options.Longest()) // a forward is one chunk
@@ -268,11 +268,11 @@ func (f *rooflineFlags) measure(ctx context.Context, arms []rooflineArm, out *ro
 	for i := range measured {
 		measured[i].Options.Step = step
 	}
-	rows, rests, energy, err := measure.Roofline(ctx, measured)
+	rows, assumptions, energy, err := measure.Roofline(ctx, measured)
 	if err != nil {
 		return err
 	}
-	out.rests = slices.Concat(rests, out.rests)
+	out.assumptions = slices.Concat(assumptions, out.assumptions)
 	out.energy = energy
 	for i := range arms {
 		s := arms[i].session
@@ -336,7 +336,7 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	for i := range out.rows {
 		out.rows[i].Model, out.rows[i].CPU = subject.Name, host.Host.CPUModel
 	}
-	out.ceilings, out.rests = ceilingsOf(&o), append(notes, candidates.Assumptions(nil)...)
+	out.ceilings, out.assumptions = ceilingsOf(&o), append(notes, candidates.Assumptions(nil)...)
 	return nil
 }
 

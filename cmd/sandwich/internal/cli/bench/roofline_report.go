@@ -17,20 +17,20 @@ import (
 
 // rooflineOut holds the results of bench roofline.
 type rooflineOut struct {
-	rows     []measure.RooflineRow
-	ceilings []chart.Ceiling
-	energy   measure.Energy
-	rests    []string // what the predictions are based on, one sentence each
-	least    float64  // shortest op that is shown, in seconds
+	rows        []measure.RooflineRow
+	ceilings    []chart.Ceiling
+	energy      measure.Energy
+	assumptions []string // what the predictions are based on, one sentence each
+	least       float64  // shortest op that is shown, in seconds
 
 	switches []cost.Placed // with --machine: where ops run, by rows
 }
 
-// rest adds the assumptions of the predictions to the notes, each sentence once.
-func (o *rooflineOut) rest(sentences ...string) {
+// assume adds the assumptions of the predictions to the notes, each sentence once.
+func (o *rooflineOut) assume(sentences ...string) {
 	for _, s := range sentences {
-		if s != "" && !slices.Contains(o.rests, s) {
-			o.rests = append(o.rests, s)
+		if s != "" && !slices.Contains(o.assumptions, s) {
+			o.assumptions = append(o.assumptions, s)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (o *rooflineOut) print(w io.Writer, format string) error {
 	off := measure.ErrorsOf(o.rows, o.least)
 	if format == "json" {
 		doc := rooflineJSON{Rows: o.rows, Joules: o.energy.Joules, Sources: o.energy.Sources, Placed: o.switches,
-			RestsOn: append([]string{}, o.rests...)}
+			RestsOn: append([]string{}, o.assumptions...)}
 		for m, joules := range o.energy.Joules {
 			if doc.Token == nil {
 				doc.Token = map[int]float64{}
@@ -176,7 +176,7 @@ func (o *rooflineOut) sentences(e measure.RooflineErrors) (out []string) {
 		out = append(out, "Nothing was measured.")
 	}
 	out = append(out, "Predictions are based on:")
-	for _, r := range o.rests {
+	for _, r := range o.assumptions {
 		out = append(out, "- "+show.Printable(r))
 	}
 	return out

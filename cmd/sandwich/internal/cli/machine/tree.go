@@ -99,10 +99,13 @@ func (f *treeFlags) check() error {
 	case f.ranks != 0 && f.format != "svg":
 		return errors.New("--ranks needs --format svg; give both")
 	}
-	for name, v := range map[string]int{"limit": f.limit, "ranks": f.ranks, "max-groups": f.bounds.MaxGroups,
-		"min-pus": f.bounds.MinPUs, "max-trees": f.bounds.MaxTrees} {
-		if v < 0 {
-			return fmt.Errorf("--%s %d is negative; give 0 or more", name, v)
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"limit", f.limit}, {"ranks", f.ranks}, {"max-groups", f.bounds.MaxGroups}, {"min-pus", f.bounds.MinPUs},
+		{"max-trees", f.bounds.MaxTrees}} {
+		if n.value < 0 {
+			return fmt.Errorf("--%s %d is negative; give 0 or more", n.flag, n.value)
 		}
 	}
 	if f.bounds.MaxColors < 1 {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -123,7 +122,7 @@ func (r *inspected) foresee(source *machine.Flags) error {
 	for _, t := range llm.Tests([]int{512}, []int{64}, nil, 1) {
 		rate, ceiling, err := llm.AtMost(host, outline, plan, t)
 		if err != nil {
-			return errors.Join(err)
+			return err
 		}
 		r.AtMost = append(r.AtMost, speedCeiling{t.Name, rate, ceiling})
 	}

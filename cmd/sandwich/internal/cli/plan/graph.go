@@ -32,9 +32,12 @@ type graphForward struct {
 const mostGraphRows = 1 << 20
 
 func (g *graphForward) check() error {
-	for name, v := range map[string]int{"rows": g.rows, "sequences": g.sequences} {
-		if v < 1 || v > mostGraphRows {
-			return fmt.Errorf("--%s %d is out of range; give a number from 1 to %d", name, v, mostGraphRows)
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"rows", g.rows}, {"sequences", g.sequences}} {
+		if n.value < 1 || n.value > mostGraphRows {
+			return fmt.Errorf("--%s %d is out of range; give a number from 1 to %d", n.flag, n.value, mostGraphRows)
 		}
 	}
 	if g.context < 0 || g.context > mostGraphRows {

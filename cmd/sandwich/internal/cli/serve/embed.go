@@ -121,32 +121,40 @@ func (f *embedFlags) read(in io.Reader, texts []string) ([]string, error) {
 		return nil, errors.New("give exactly one of: texts as arguments, --file, --tokens")
 	case f.file == "":
 		return texts, nil
-	case f.file != "-":
-		file, err := os.Open(f.file)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		in = file
+	case f.file == "-":
+		return readLines(in, "standard input", maxPromptBytes)
 	}
-	r := bufio.NewReader(io.LimitReader(in, maxPromptBytes))
-	for {
-		line, err := r.ReadString('\n')
+	file, err := os.Open(f.file)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readLines(file, f.file, maxPromptBytes)
+}
+
+// readLines returns the lines of a file without their ends. It fails if there is no line, or more
+// than most bytes or modelflags.MaxTexts lines.
+func readLines(in io.Reader, name string, most int) (lines []string, err error) {
+	r := bufio.NewReader(io.LimitReader(in, int64(most)+1))
+	for size := 0; err != io.EOF; {
+		var line string
+		if line, err = r.ReadString('\n'); err != nil && err != io.EOF {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 		if line != "" {
-			texts = append(texts, strings.TrimRight(line, "\r\n"))
+			lines = append(lines, strings.TrimRight(line, "\r\n"))
 		}
-		switch {
-		case len(texts) > modelflags.MaxTexts:
-			return nil, fmt.Errorf("%s has more than %d lines; split it into several files", f.file,
-				modelflags.MaxTexts)
-		case err == io.EOF && len(texts) == 0:
-			return nil, fmt.Errorf("%s is empty; write one text per line", f.file)
-		case err == io.EOF:
-			return texts, nil
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", f.file, err)
+		if size += len(line); size > most {
+			return nil, fmt.Errorf("%s has more than %d MiB; split it into several files", name, most>>20)
+		}
+		if len(lines) > modelflags.MaxTexts {
+			return nil, fmt.Errorf("%s has more than %d lines; split it into several files", name, modelflags.MaxTexts)
 		}
 	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("%s is empty; write one text per line", name)
+	}
+	return lines, nil
 }
 
 func (a *embedded) print(out io.Writer, format string) error {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/dockerlogin"
 	"sandwich/cmd/sandwich/internal/models/fetch"
 	"sandwich/cmd/sandwich/internal/models/hub"
 	"sandwich/cmd/sandwich/internal/models/netguard"
@@ -119,7 +120,7 @@ func (p *pull) find(ctx context.Context) (*source.Model, error) {
 	case ref.Registry:
 		policy.Origin, policy.Hosts = registry.Origin(p.ref), append(slices.Clip(p.Hosts), registry.Hosts(p.ref)...)
 		p.origin = policy.Origin
-		return registry.Find(ctx, patient(registry.Client(netguard.New(policy))), p.ref)
+		return registry.Find(ctx, patient(dockerlogin.Client(netguard.New(policy))), p.ref)
 	}
 	policy.Origin = &url.URL{Scheme: p.ref.URL.Scheme, Host: p.ref.URL.Host}
 	p.origin, p.client = policy.Origin, netguard.New(policy)

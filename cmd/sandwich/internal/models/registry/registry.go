@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"path"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/credentials"
 
 	"sandwich/cmd/sandwich/internal/models/fetch"
 	"sandwich/cmd/sandwich/internal/models/ref"
@@ -62,18 +60,6 @@ func Origin(r ref.Ref) *url.URL {
 		return ref.Origin(dockerHost)
 	}
 	return ref.Origin(r.Host)
-}
-
-// Client adds the credentials of `docker login` to the requests of a client.
-func Client(client *http.Client) fetch.Doer {
-	return &auth.Client{Client: client, Cache: auth.NewCache(),
-		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
-			known, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
-			if err != nil {
-				return auth.EmptyCredential, fmt.Errorf("the credentials of `docker login` cannot be read: %w", err)
-			}
-			return credentials.Credential(known)(ctx, host)
-		}}
 }
 
 // Find returns the model that a reference names.

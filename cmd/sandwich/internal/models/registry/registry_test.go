@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"sandwich/cmd/sandwich/internal/dockerlogin"
 	"sandwich/cmd/sandwich/internal/models/netguard"
 	"sandwich/cmd/sandwich/internal/models/ref"
 	"sandwich/cmd/sandwich/internal/models/source"
@@ -56,7 +57,7 @@ func find(t *testing.T, text string) (*source.Model, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Find(t.Context(), Client(netguard.New(netguard.Policy{Origin: Origin(r)})), r)
+	return Find(t.Context(), dockerlogin.Client(netguard.New(netguard.Policy{Origin: Origin(r)})), r)
 }
 
 // TestKinds reads manifests of each supported kind, and rejects others.
@@ -185,7 +186,8 @@ func TestTokenServer(t *testing.T) {
 		}
 		for _, hosts := range [][]string{nil, {tokenHost}} {
 			logins = nil
-			_, err := Find(t.Context(), Client(netguard.New(netguard.Policy{Origin: Origin(r), Hosts: hosts})), r)
+			client := netguard.New(netguard.Policy{Origin: Origin(r), Hosts: hosts})
+			_, err := Find(t.Context(), dockerlogin.Client(client), r)
 			if (err == nil) != (hosts != nil) || hosts == nil && len(logins) != 0 {
 				t.Errorf("allowed %v: %v, logins %q", hosts, err, logins)
 			}

@@ -24,9 +24,9 @@ func act(ctx context.Context, actions []testguest.Action, pid int, r *testguest.
 		case a.Look:
 			seen.Process, err = look(pid)
 		case len(a.Run) > 0:
-			seen, err = aside(ctx, a.Run)
-		case a.Walls != nil:
-			err = wall(a.Walls)
+			seen, err = runDuring(ctx, a.Run)
+		case a.Cpuset != nil:
+			err = setCpuset(a.Cpuset)
 		default:
 			time.Sleep(a.Wait)
 		}
@@ -38,12 +38,12 @@ func act(ctx context.Context, actions []testguest.Action, pid int, r *testguest.
 	return nil
 }
 
-// aside runs a command concurrently with the one of the step.
-func aside(ctx context.Context, args []string) (seen testguest.Seen, err error) {
+// runDuring runs another command while that of the step runs.
+func runDuring(ctx context.Context, args []string) (seen testguest.Seen, err error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	out, err := cmd.CombinedOutput()
 	if errors.As(err, new(*exec.ExitError)) {
-		err = nil // the exit code says it
+		err = nil // seen has the exit code
 	}
 	if err == nil {
 		seen = testguest.Seen{Status: cmd.ProcessState.ExitCode(), Body: string(out)}

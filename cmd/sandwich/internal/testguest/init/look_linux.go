@@ -10,7 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/testguest"
 )
 
-// look reads what the kernel says of a process: where its pages are and where its threads may run.
+// look reads from /proc where the pages of a process are and where its threads may run.
 func look(pid int) (p testguest.Process, err error) {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	maps, err := os.ReadFile(filepath.Join(dir, "numa_maps"))

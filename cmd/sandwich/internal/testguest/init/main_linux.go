@@ -20,7 +20,7 @@ func main() {
 }
 
 func work() error {
-	if err := furnish(); err != nil {
+	if err := setUp(); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(testguest.StepsFile)

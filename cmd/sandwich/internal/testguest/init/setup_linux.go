@@ -10,9 +10,9 @@ import (
 // cgroups is where version 2 of the control groups is mounted.
 const cgroups = "/sys/fs/cgroup"
 
-// furnish makes of a bare kernel a system that programs expect: mounts, a loopback interface, a
-// home.
-func furnish() error {
+// setUp sets up what programs expect in addition to the kernel: mounts, a loopback interface and
+// HOME.
+func setUp() error {
 	for _, m := range []struct{ kind, at string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"cgroup2", cgroups}, {"tmpfs", "/tmp"},
 	} {
@@ -23,7 +23,8 @@ func furnish() error {
 			return fmt.Errorf("mounting %s at %s: %w", m.kind, m.at, err)
 		}
 	}
-	if err := os.WriteFile("/proc/sys/kernel/printk", []byte("0"), 0); err != nil { // results are not to be interrupted
+	// Messages of the kernel would interrupt results.
+	if err := os.WriteFile("/proc/sys/kernel/printk", []byte("0"), 0); err != nil {
 		return err
 	}
 	if err := os.WriteFile(cgroups+"/cgroup.subtree_control", []byte("+cpuset"), 0); err != nil {

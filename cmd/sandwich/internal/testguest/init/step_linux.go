@@ -20,7 +20,7 @@ func run(s *testguest.Step) (r testguest.Result) {
 	began := time.Now()
 	r = testguest.Result{Name: s.Name, Exit: -1}
 	if err := command(s, &r); err != nil {
-		r.Trouble = err.Error()
+		r.Err = err.Error()
 	}
 	r.Seconds = time.Since(began).Seconds()
 	r.Files = map[string][]byte{}
@@ -30,7 +30,7 @@ func run(s *testguest.Step) (r testguest.Result) {
 		case err == nil:
 			r.Files[path] = data
 		case !errors.Is(err, fs.ErrNotExist): // a command that failed writes none
-			r.Trouble += " " + err.Error()
+			r.Err += " " + err.Error()
 		}
 	}
 	return r
@@ -49,8 +49,8 @@ func command(s *testguest.Step, r *testguest.Result) error {
 	cmd := exec.CommandContext(ctx, s.Args[0], s.Args[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if s.Walls != nil {
-		leave, err := enter(cmd, s.Walls)
+	if s.Cpuset != nil {
+		leave, err := enter(cmd, s.Cpuset)
 		if err != nil {
 			return err
 		}
@@ -59,29 +59,29 @@ func command(s *testguest.Step, r *testguest.Result) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	trouble := act(ctx, s.While, cmd.Process.Pid, r)
+	err := act(ctx, s.While, cmd.Process.Pid, r)
 	if len(s.While) > 0 {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
-	if err := cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
-		trouble = errors.Join(trouble, err)
+	if failed := cmd.Wait(); failed != nil && !errors.As(failed, new(*exec.ExitError)) {
+		err = errors.Join(err, failed)
 	}
 	if ctx.Err() != nil {
-		trouble = errors.Join(trouble, fmt.Errorf("not done within %s", s.Limit))
+		err = errors.Join(err, fmt.Errorf("not done within %s", s.Limit))
 	}
 	r.Exit, r.Stdout, r.Stderr = cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
-	return trouble
+	return err
 }
 
 // group is the cpuset of the step that runs.
 const group = cgroups + "/step"
 
 // enter makes the command start inside a cpuset; leave removes it when the command has ended.
-func enter(cmd *exec.Cmd, w *testguest.Walls) (leave func(), err error) {
+func enter(cmd *exec.Cmd, w *testguest.Cpuset) (leave func(), err error) {
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return nil, err
 	}
-	if err := wall(w); err != nil {
+	if err := setCpuset(w); err != nil {
 		return nil, err
 	}
 	dir, err := os.Open(group)
@@ -95,7 +95,8 @@ func enter(cmd *exec.Cmd, w *testguest.Walls) (leave func(), err error) {
 	}, nil
 }
 
-func wall(w *testguest.Walls) error {
+// setCpuset sets the CPUs and the memory nodes of the group.
+func setCpuset(w *testguest.Cpuset) error {
 	err := os.WriteFile(filepath.Join(group, "cpuset.cpus"), []byte(w.CPUs), 0)
 	return errors.Join(err, os.WriteFile(filepath.Join(group, "cpuset.mems"), []byte(w.Mems), 0))
 }

@@ -39,8 +39,8 @@ type opened struct {
 	dir string
 }
 
-// open opens the session and makes the folder. The caller calls close.
-func (f *modelFlags) open() (o opened, close func(), err error) {
+// open opens the session and makes the folder. The caller calls done.
+func (f *modelFlags) open() (o opened, done func(), err error) {
 	dir, err := os.MkdirTemp(f.folder, "sandwich-cache-")
 	if err != nil {
 		return o, nil, exit.Usage(fmt.Errorf("--dir: %w", err))

@@ -35,7 +35,7 @@ func newReplay() *cobra.Command {
 		Short: "Replay recorded sessions with a restart in the middle, with and without the store",
 		Long: `Compute the prompts of recorded sessions, with a restart after half of the requests, once without a store and once with
 one. A FOLDER has the requests of a session in files NNN.request.json, and their endpoints in NNN.endpoint.txt (default:
-/v1/responses for requests with input, else /v1/chat/completions), as make agents records them. Sessions are interleaved.
+/v1/responses for requests with input, else /v1/chat/completions), as make agent-sessions records them. Sessions are interleaved.
 No answers are generated.`,
 		Example: "  sandwich bench cache replay bin/agent-sessions/* --model agent.gguf --ctx 65536",
 		Args:    flags.SomeArgs("folders with recorded requests"),
@@ -181,7 +181,7 @@ func readSessions(folders []string) (list []requestfile.Request, err error) {
 	}
 	if len(list) < 2 {
 		return nil, errors.New("the folders have fewer than two files NNN.request.json; record sessions with " +
-			"make agents")
+			"make agent-sessions")
 	}
 	return list, nil
 }

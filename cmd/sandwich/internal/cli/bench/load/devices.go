@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,8 +61,7 @@ first and decode batches on the second. Each op takes the time at the ceiling of
 func (f *loadFlags) checkLanes() error {
 	if len(f.lanes) == 0 {
 		return exit.Usage(errors.New("--lanes is missing; give one device, such as gpu, or those of prefill and " +
-			"decode, " +
-			"such as npu,gpu"))
+			"decode, such as npu,gpu"))
 	}
 	for _, l := range f.lanes {
 		if n := strings.Count(l, ",") + 1; n > phase.Count {
@@ -99,7 +97,7 @@ func (f *loadFlags) devices(t replay.Trace) (runs []*load.Run, err error) {
 			show.Notice("simulated; the figures of the machine are assumed: " +
 				strings.Join(assumed, "; "))
 		}
-		for _, policy := range slices.Compact(f.policies) {
+		for _, policy := range f.policies {
 			sizes := f.sizes
 			sizes.Policy = policy
 			report, err := d.Serve(t, sizes.Sched())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,8 +110,16 @@ func setsText() string {
 	return b.String()
 }
 
-// check rejects values out of range of the flags that all verbs have.
+// check rejects values out of range of the flags that all verbs have, and removes repeated
+// policies.
 func (f *loadFlags) check() error {
+	var distinct []string
+	for _, p := range f.policies {
+		if !slices.Contains(distinct, p) {
+			distinct = append(distinct, p)
+		}
+	}
+	f.policies = distinct
 	for _, p := range f.policies {
 		f.sizes.Policy = p
 		if err := f.sizes.CheckService(); err != nil {

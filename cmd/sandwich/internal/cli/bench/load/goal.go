@@ -43,8 +43,7 @@ func newGoal() *cobra.Command {
 	f.addArrivals(c.Flags())
 	f.addFiles(c.Flags())
 	c.Flags().IntVar(&f.seeds, "seeds", 1, "number of runs, with --seed and the following seeds; more than one "+
-		"reports "+
-		"the range")
+		"reports the range")
 	format := flags.Format(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		f.goals = args
@@ -78,7 +77,7 @@ func (f *loadFlags) checkGoals() error {
 
 // measureGoals measures the goals for each seed and prints the figures with their bounds.
 func (f *loadFlags) measureGoals(ctx context.Context, out io.Writer, format string, t replay.Trace) error {
-	stage := load.Stage{Policies: slices.Compact(f.policies), Seed: f.seed, Parallel: f.sizes.Parallel,
+	stage := load.Stage{Policies: f.policies, Seed: f.seed, Parallel: f.sizes.Parallel,
 		During: f.during, Note: show.Notice, Aging: f.sizes.Aging}
 	where := "on " + f.url
 	if f.url != "" {
@@ -181,8 +180,7 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 	}
 	if slices.ContainsFunc(figures, func(f load.Figure) bool { return f.Seeds > 1 }) {
 		fmt.Fprint(out, "\nFigures are means over the seeds, with the lowest and the highest in brackets. A bound "+
-			"holds "+
-			"if it does for every seed.")
+			"holds if it does for every seed.")
 	}
 	fmt.Fprintf(out,
 		"\nmeasured is the figure of the mixed run divided by that alone, or the figure if there is no run "+

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/measure/load"
+	"sandwich/tuner/replay"
 )
 
 func newGoodput() *cobra.Command {
@@ -41,15 +43,19 @@ level. The rates of both classes vary by the same factor, from 0.1 to 10.`,
 }
 
 // bisect finds the largest factor of the arrival rate at which 90 % of the reactive requests meet
-// the service level. It returns the rate of all requests per minute, or 0 if even a tenth of the
-// rate fails.
+// the service level. It returns the rate of all requests per minute, or 0 if no measured factor
+// does. A factor at which no reactive request arrives is not measured: it is too small.
 func (f *loadFlags) bisect(ctx context.Context, target load.Target) (float64, error) {
 	lo, hi, met := 0.1, 10.0, 0.0
 	for range f.goodput {
-		mid := (lo * hi) / max(lo, (lo+hi)/2) // the harmonic mean, which favors the lower rates
-		t, err := f.arrivals(mid)
+		mid := 2 * lo * hi / (lo + hi) // the harmonic mean, which favors the lower rates
+		t, err := f.random(mid)
 		if err != nil {
 			return 0, err
+		}
+		if !slices.ContainsFunc(t, func(r replay.Request) bool { return r.Class == sched.Reactive }) {
+			lo = mid
+			continue
 		}
 		run, err := load.Offer(ctx, t, f.seed, target)
 		if err != nil {

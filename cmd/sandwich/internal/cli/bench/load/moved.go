@@ -54,11 +54,11 @@ func addMoved(c *cobra.Command) func() func() error {
 		case f.simulate:
 			return as(simulate, "simulate", "")
 		}
-		for flag, verb := range map[string]string{"seeds": "goal", "lanes": "devices", "type": "devices"} {
-			if fs.Changed(flag) {
+		for _, of := range []struct{ flag, verb string }{{"seeds", "goal"}, {"lanes", "devices"}, {"type", "devices"}} {
+			if fs.Changed(of.flag) {
 				return func() error {
-					return exit.Usage(fmt.Errorf("--%s needs the verb %s; see '%s %s --help'", flag, verb,
-						c.CommandPath(), verb))
+					return exit.Usage(fmt.Errorf("--%s needs the verb %s; see '%s %s --help'", of.flag, of.verb,
+						c.CommandPath(), of.verb))
 				}
 			}
 		}

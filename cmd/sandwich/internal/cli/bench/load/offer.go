@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +33,15 @@ func (f *loadFlags) arrivals(scale float64) (replay.Trace, error) {
 		}
 		return f.fit(t), nil
 	}
+	t, err := f.random(scale)
+	if err == nil && len(t) == 0 {
+		err = errors.New("no request arrives in this time; raise --reactive, --proactive or --duration")
+	}
+	return t, err
+}
+
+// random returns random arrivals with their rates multiplied by scale. There may be none.
+func (f *loadFlags) random(scale float64) (replay.Trace, error) {
 	var of []replay.Arrivals
 	for class, rate := range f.rates {
 		list, err := replay.SetsOf(f.sets[class], sched.Class(class))
@@ -42,11 +50,7 @@ func (f *loadFlags) arrivals(scale float64) (replay.Trace, error) {
 		}
 		of = append(of, replay.Arrivals{Class: sched.Class(class), Rate: rate * scale, Sets: list})
 	}
-	t := replay.Poisson(f.during, f.seed, f.sizes.Context, of...)
-	if len(t) == 0 {
-		return nil, errors.New("no request arrives in this time; raise --reactive, --proactive or --duration")
-	}
-	return t, nil
+	return replay.Poisson(f.during, f.seed, f.sizes.Context, of...), nil
 }
 
 // offer offers the arrivals and prints the results.
@@ -116,7 +120,7 @@ func (f *loadFlags) measure(ctx context.Context, t replay.Trace) (runs []*load.R
 	defer s.Close()
 	f.sizes.Context = min(f.sizes.Context, s.ContextLimit(f.sizes.Context))
 	t = f.fit(t)
-	for _, policy := range slices.Compact(f.policies) {
+	for _, policy := range f.policies {
 		f.sizes.Policy = policy
 		list, err := f.measurePolicy(ctx, s, t)
 		if err != nil {

@@ -94,13 +94,11 @@ func freeMemory() modelcache.Budget {
 	if n := mem.Available(); n > 0 {
 		b.Total = less(n)
 	}
-	const nodes = 1024 // more than Linux supports
-	for node := 0; node < nodes; node++ {
-		n := mem.AvailableOn(node)
-		if n < 0 {
-			break
+	const nodes = 1024 // the most that Linux supports; numbers may be missing in between
+	for node := range nodes {
+		if n := mem.AvailableOn(node); n >= 0 {
+			b.Nodes[node] = less(n)
 		}
-		b.Nodes[node] = less(n)
 	}
 	return b
 }
