@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sandwich/plans"
 	"sandwich/plans/bundle"
@@ -21,10 +20,13 @@ import (
 func TestTuneDevice(t *testing.T) {
 	dev := sim.New(sim.Config{Mode: sim.Timed})
 	defer dev.Close()
-	o := tiny(t)
-	o.Run.Budget = time.Second
+	o := unhurried(tiny(t))
+	o.Search.Strategy = "cost-model" // takes few trials
 	o.Race.Device = finals.Device{ID: "sim:0", Device: dev}
-	b := tuneUntil(t, o, func(b *bundle.Bundle) bool { return knows(b, "sim:0") })
+	b, err := Tune(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !knows(b, "sim:0") {
 		t.Errorf("the evidence lacks the device: %+v", b.Evidence)
 	}

@@ -64,9 +64,6 @@ func (o *Options) complete() error {
 		return fmt.Errorf("seq-max %d, batch-max %d and top-k %d must not be negative", plan.SeqMax, plan.BatchMax,
 			o.Ranking.TopK)
 	}
-	if o.Run.Began.IsZero() {
-		o.Run.Began = time.Now()
-	}
 	if o.Run.Budget == 0 {
 		o.Run.Budget = DefaultBudget
 	}

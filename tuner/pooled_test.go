@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans/bundle"
 	"sandwich/plans/check"
 	"sandwich/plans/summary"
 	"sandwich/runtime/model/synth"
@@ -20,7 +19,10 @@ func TestTunePooled(t *testing.T) {
 	}
 	c.Layers, c.Context = 2, 256
 	o.Subject.Config, o.Subject.Plan.SeqMax = &c, 256
-	b := tuneUntil(t, o, func(b *bundle.Bundle) bool { return len(b.Evidence.Searches) > 0 })
+	b, err := Tune(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	shape, err := synth.Shape(c, o.Subject.Type)
 	if err != nil {
 		t.Fatal(err)

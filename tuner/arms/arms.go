@@ -103,8 +103,8 @@ func (r *Race) Contenders() (out []race.Contender) {
 }
 
 // Measure samples the arms interleaved until a part of the budget is used up. It runs the minimum
-// number of rounds unless the limit of the race comes first. The error is ErrUndecided if an arm of
-// the default plan's partition has no complete round.
+// number of rounds unless the limit of the race comes first. The error is ErrUndecided if an arm
+// that shares the reference's partition has no complete round.
 func (r *Race) Measure(ctx context.Context, end float64, keep int) error {
 	r.Run.Say(r.Stage, "", true)
 	out, err := race.Run(ctx, r, race.Options{Arms: r.Contenders(), Tests: len(r.Tests), Least: MinRounds,
@@ -122,7 +122,7 @@ func (r *Race) Measure(ctx context.Context, end float64, keep int) error {
 		a.Standing = out[i]
 		switch {
 		case len(a.Laps) > 0 || a.Lost != "":
-		case a.On == r.Home && a.Device == nil:
+		case a.Partition == r.Arms[0].Partition:
 			undecided = true
 		default:
 			a.Lost = "the budget was over before it ran"
@@ -133,13 +133,6 @@ func (r *Race) Measure(ctx context.Context, end float64, keep int) error {
 	}
 	return nil
 }
-
-// Open implements race.Runner.
-func (r *Race) Open(context.Context, string) error { return nil }
-
-// Close implements race.Runner. It leaves the partition open, because the next stage may need it,
-// until another partition replaces it.
-func (r *Race) Close(string) {}
 
 // Sample implements race.Runner. It takes the samples of an earlier run from the journal.
 func (r *Race) Sample(ctx context.Context, arm, test int) (race.Timing, error) {
@@ -155,15 +148,26 @@ var errNoRig = errors.New("whole forwards cannot be run")
 // Probe takes one sample of a test, after the arm has run once to warm up. It returns run.ErrNoTime
 // if that takes longer than the limit.
 func (r *Race) Probe(ctx context.Context, a *Arm, x rig.Test, limit time.Duration) (seconds float64, err error) {
-	return r.sampleUntil(ctx, a, x, time.Now().Add(min(limit, r.Run.Until(r.Limit))))
+	return r.sampleWithin(ctx, a, x, min(limit, r.Run.Until(r.Limit)))
 }
 
 // sample takes one sample of a test, after the arm has run once to warm up.
 func (r *Race) sample(ctx context.Context, a *Arm, x rig.Test) (seconds float64, err error) {
-	return r.sampleUntil(ctx, a, x, time.Now().Add(r.Run.Until(r.Limit)))
+	return r.sampleWithin(ctx, a, x, r.Run.Until(r.Limit))
 }
 
-func (r *Race) sampleUntil(ctx context.Context, a *Arm, x rig.Test, end time.Time) (seconds float64, err error) {
+// deadline stops a forward when the clock of the budget reaches a point in time.
+type deadline struct {
+	now func() time.Time
+	end time.Time
+}
+
+// Passed implements exec.Gate.
+func (d deadline) Passed(int) bool { return !d.now().Before(d.end) }
+
+// sampleWithin is sample with a limit of the time.
+func (r *Race) sampleWithin(ctx context.Context, a *Arm, x rig.Test, limit time.Duration) (seconds float64, err error) {
+	end := deadline{r.Run.Now, r.Run.Now().Add(limit)}
 	if err := r.Loader.Open(ctx, a.On); err != nil {
 		return 0, err
 	}

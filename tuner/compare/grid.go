@@ -114,10 +114,10 @@ func readGrid(path string, host *profiles.Profile) (*grid, error) {
 
 // gridRuns has all runs of one schedule at one M and number of columns.
 type gridRuns struct {
-	first, later []float64
+	first, later []float64 // seconds of the calls of the first run, and of later ones
 	runs         int
-	turns        []float64 // seconds of later runs, those of the exhaustive search
-	interleaved  int       // number of these
+	exhaustive   []float64 // seconds of the later runs by the exhaustive search, which interleaves schedules
+	interleaved  int       // number of these runs
 }
 
 type gridPlace struct{ m, columns int }
@@ -149,70 +149,84 @@ func parseGrid(in io.Reader) (*grid, error) {
 	return &g, nil
 }
 
-// add adds one trial. It ignores an incomplete last line.
+// add adds one trial. It ignores an incomplete last line and trials of other measurements.
 func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) error {
-	name, seconds := trials.ParseTrial(text)
-	if len(seconds) == 0 {
+	t, ok, err := parseTrialLine(text)
+	if err != nil || !ok {
+		return err
+	}
+	if g.Key.N == 0 {
+		g.Key, g.Compute, g.Threads = t.key, t.compute, t.threads
+	}
+	if g.Key != t.key || g.Compute != t.compute || g.Threads != t.threads {
+		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", t.key, t.compute, t.threads,
+			g.Key, g.Compute, g.Threads)
+	}
+	if all[t.at] == nil {
+		all[t.at] = map[plans.Schedule]*gridRuns{}
+	}
+	schedule := g.named(t.schedule, t.at)
+	r := all[t.at][schedule]
+	if r == nil {
+		r = &gridRuns{}
+		all[t.at][schedule] = r
+	}
+	if r.runs++; r.runs == 1 {
+		r.first = t.seconds
 		return nil
 	}
+	r.later = append(r.later, t.seconds...)
+	if t.strategy == "exhaustive" {
+		r.exhaustive = append(r.exhaustive, t.seconds...)
+		r.interleaved++
+	}
+	return nil
+}
+
+// trialLine is a trial of a journal of `bench search`.
+type trialLine struct {
+	strategy string
+	key      plans.WeightKey
+	compute  microkernel.Compute
+	threads  int
+	at       gridPlace
+	schedule plans.Schedule
+	seconds  []float64
+}
+
+// parseTrialLine parses a line of a journal. ok is false for an incomplete line and for trials of
+// other measurements.
+func parseTrialLine(text []byte) (t trialLine, ok bool, err error) {
+	name, seconds := trials.ParseTrial(text)
 	x := gridTrial().FindStringSubmatch(name)
-	if x == nil {
-		return nil
+	if len(seconds) == 0 || x == nil {
+		return t, false, nil
 	}
 	var sizes [4]int
 	for i, group := range []int{4, 5, 8, 9} {
 		n, err := strconv.Atoi(x[group])
 		if err != nil || n < 1 || n > maxGridSide {
-			return fmt.Errorf("a size of %.20s; sizes are from 1 to %d", x[group], maxGridSide)
+			return t, false, fmt.Errorf("a size of %.20s; sizes are from 1 to %d", x[group], maxGridSide)
 		}
 		sizes[i] = n
 	}
-	key := plans.WeightKey{N: sizes[0], K: sizes[1], Type: x[6]}
-	compute, err := microkernel.ParseCompute(x[7])
-	if err != nil {
-		return err
-	}
-	var pus topotree.CPUSet
-	if err := pus.UnmarshalText([]byte(x[1])); err != nil {
-		return err
-	}
-	if g.Key.N == 0 {
-		g.Key, g.Compute, g.Threads = key, compute, pus.Count()
-	}
-	if g.Key != key || g.Compute != compute || g.Threads != pus.Count() {
-		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, pus.Count(),
-			g.Key,
-			g.Compute, g.Threads)
-	}
 	for _, s := range seconds {
 		if !(s > 0) || math.IsInf(s, 0) {
-			return fmt.Errorf("a call took %g seconds", s)
+			return t, false, fmt.Errorf("a call took %g seconds", s)
 		}
 	}
-	at := gridPlace{sizes[2], sizes[3]}
-	if all[at] == nil {
-		all[at] = map[plans.Schedule]*gridRuns{}
+	t = trialLine{strategy: x[2], key: plans.WeightKey{N: sizes[0], K: sizes[1], Type: x[6]},
+		at: gridPlace{sizes[2], sizes[3]}, seconds: seconds}
+	if t.compute, err = microkernel.ParseCompute(x[7]); err != nil {
+		return t, false, err
 	}
-	schedule, err := plans.ParseSchedule(x[10])
+	pus, err := topotree.ParseCPUSet(x[1])
 	if err != nil {
-		return err
+		return t, false, err
 	}
-	schedule = g.named(schedule, at)
-	r := all[at][schedule]
-	if r == nil {
-		r = &gridRuns{}
-		all[at][schedule] = r
-	}
-	if r.runs++; r.runs == 1 {
-		r.first = seconds
-		return nil
-	}
-	r.later = append(r.later, seconds...)
-	if x[2] == "exhaustive" {
-		r.turns = append(r.turns, seconds...)
-		r.interleaved++
-	}
-	return nil
+	t.threads = pus.Count()
+	t.schedule, err = plans.ParseSchedule(x[10])
+	return t, err == nil, err
 }
 
 // named returns the common name of a schedule and of those that run alike.
@@ -263,7 +277,7 @@ func cellOf(at gridPlace, timed map[plans.Schedule]*gridRuns) gridCell {
 func (r *gridRuns) time() gridTime {
 	t := gridTime{Retimed: r.runs >= leastRuns}
 	if r.interleaved >= settledRuns {
-		t.Interleaved = search.Sample{Seconds: r.turns}.Fast()
+		t.Interleaved = search.Sample{Seconds: r.exhaustive}.Fast()
 	}
 	samples := r.later
 	if !t.Retimed {

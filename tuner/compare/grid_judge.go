@@ -107,7 +107,8 @@ func (g *grid) judge(host *profiles.Profile) (rows []HeuristicRow, err error) {
 
 // wholeOf returns the cell of the whole matrix if the choice and other schedules were timed there
 // more than once. A choice is made for all columns, and fewer columns divide unevenly among
-// threads. Interleaved times of the narrower cell take precedence over times taken seconds apart.
+// threads. Interleaved times of the narrower cell take precedence over times that were not
+// interleaved.
 func (g *grid) wholeOf(c gridCell, chosen plans.Schedule) gridCell {
 	w := c.Whole
 	if w == nil {
@@ -174,18 +175,19 @@ func (c *gridCell) neighbor(s plans.Schedule) (best plans.Schedule, ok bool) {
 func (c *gridCell) far(x, s plans.Schedule) (doublings float64, alike bool) {
 	a, b := x.Kernel, s.Kernel
 	if a.Prefetch > 0 && b.Prefetch > 0 {
-		doublings = apart(a.Prefetch, b.Prefetch, 0)
+		doublings = doublingsOf(a.Prefetch, b.Prefetch, 0)
 		a.Prefetch = b.Prefetch
 	}
 	if a != b || x.Widen != s.Widen || x.WaysM != s.WaysM || x.WaysN != s.WaysN || x.Pack != s.Pack {
 		return 0, false
 	}
-	return doublings + apart(x.BM, s.BM, c.M) + apart(x.BN, s.BN, c.Columns) + apart(x.BK, s.BK, 0), true
+	return doublings + doublingsOf(x.BM, s.BM, c.M) + doublingsOf(x.BN, s.BN, c.Columns) +
+		doublingsOf(x.BK, s.BK, 0), true
 }
 
-// apart returns the logarithm of the ratio of two sides of a slice. A side that is 0 or longer than
-// the whole counts as the whole.
-func apart(a, b, whole int) float64 {
+// doublingsOf returns the absolute base-2 logarithm of the ratio of two sides of a slice. A side that
+// is 0 or longer than the whole counts as the whole.
+func doublingsOf(a, b, whole int) float64 {
 	const long = 1 << 14
 	side := func(n int) float64 {
 		switch {

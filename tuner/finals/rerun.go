@@ -78,9 +78,7 @@ func Repeat(ctx context.Context, won Result, o RerunOptions) (*Rerun, error) {
 		}
 	}
 	if o.EverySet {
-		for _, pus := range setsOf(won.Partition.Plan.Ranks) {
-			addSet(r, won, pus)
-		}
+		addSets(r, won)
 	}
 	run.Say(r.Stage, "", true)
 	out, err := race.Run(ctx, r, race.Options{Arms: r.Contenders(), Tests: len(r.Tests), Least: o.Rounds,
@@ -100,6 +98,22 @@ func Repeat(ctx context.Context, won Result, o RerunOptions) (*Rerun, error) {
 		result.Why = "it was interrupted"
 	}
 	return result, nil
+}
+
+// addSets adds the plan's tables on every other set of its PUs, or none if there are too many.
+func addSets(r *arms.Race, won Result) {
+	ranks := won.Partition.Plan.Ranks
+	var all topotree.CPUSet
+	for _, rank := range ranks {
+		all = all.Union(rank.PUs)
+	}
+	if err := EverySetFits(all); err != nil { // the winner has more PUs than the default plan
+		r.Run.Reject("every set of PUs", err.Error())
+		return
+	}
+	for _, pus := range setsOf(ranks) {
+		addSet(r, won, pus)
+	}
 }
 
 // addSet adds the plan's tables with both phases on one set of PUs, unless the plan uses that set
@@ -124,8 +138,8 @@ const mostSetPUs = 4
 // EverySetFits returns an error if a plan has too many PUs to race all subsets.
 func EverySetFits(pus topotree.CPUSet) error {
 	if pus.Count() > mostSetPUs {
-		return fmt.Errorf("--every-set: %d PUs have too many sets to race; restrict them by --threads %d", pus.Count(),
-			mostSetPUs)
+		return fmt.Errorf("--every-set: %d PUs have too many sets to race; restrict them by --threads %d",
+			pus.Count(), mostSetPUs)
 	}
 	return nil
 }

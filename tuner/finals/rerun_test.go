@@ -13,6 +13,7 @@ import (
 	"sandwich/tuner/partition"
 	"sandwich/tuner/race"
 	"sandwich/tuner/rig"
+	"sandwich/tuner/run"
 )
 
 // TestJudgeRerun checks which arms beat the plan in rounds of different speed: those that are
@@ -105,6 +106,11 @@ func TestEverySet(t *testing.T) {
 	}
 	if len(f.Arms) != 3 || !f.Arms[1].Phases[phase.Prefill].PUs.Equal(topotree.NewCPUSet(1)) {
 		t.Errorf("%d arms", len(f.Arms))
+	}
+	won.Partition.Plan.Ranks[0].PUs = topotree.CPURange(0, mostSetPUs)
+	f.Run = run.New(run.Options{})
+	if addSets(f, won); len(f.Arms) != 3 || len(f.Run.Rejected) != 1 {
+		t.Errorf("a winner with more PUs than the default plan: %d arms, %+v", len(f.Arms), f.Run.Rejected)
 	}
 	decode.Phase.PUs = topotree.NewCPUSet(0, 1)
 	if addSet(f, won, topotree.NewCPUSet(0, 1)); len(f.Arms) != 3 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/num"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure/spread"
@@ -87,8 +88,9 @@ func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 		row.Mean += t / float64(n)
 	}
 	slices.Sort(times.again)
-	row.Again, row.Memory = times.again[min(n*99/100, n-1)], times.memory
-	row.Median, row.P99, row.Max = times.masks[n/2], times.masks[min(n*99/100, n-1)], times.masks[n-1]
+	row.Again, row.Memory = num.Quantile(times.again, 0.99), times.memory
+	masks := spread.Summarize(times.masks)
+	row.Median, row.P99, row.Max = masks.Median, num.Quantile(times.masks, 0.99), masks.Max
 	row.Accept, row.Plain = spread.Summarize(times.accept).Median, spread.Summarize(times.plain).Median
 	row.Sample = spread.Summarize(times.sample).Median
 	return row, nil

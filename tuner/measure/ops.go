@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -203,7 +204,9 @@ func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *ro
 func promptOps(r *forward.Runner, l *pool.Leader, clock *opClock, tokens int) error {
 	cache := r.NewCache()
 	seq := cache.Open(kvcache.Salt{})
-	cache.Reserve(seq, tokens)
+	if !cache.Reserve(seq, tokens) {
+		return fmt.Errorf("the KV cache has no room for a prompt of %d tokens", tokens)
+	}
 	b := kvcache.Batch{}
 	for pos := 0; pos < tokens; pos += r.Plan.Chunk {
 		n := min(r.Plan.Chunk, tokens-pos)

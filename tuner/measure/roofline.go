@@ -206,8 +206,8 @@ func ErrorsOf(rows []RooflineRow, least float64) RooflineErrors {
 		}
 	}
 	if e.Ops = len(off); e.Ops > 0 {
-		slices.Sort(off)
-		e.Median, e.P90 = spread.Summarize(off).Median, off[min(e.Ops-1, e.Ops*9/10)]
+		s := spread.Summarize(off)
+		e.Median, e.P90 = s.Median, s.P90
 	}
 	return e
 }

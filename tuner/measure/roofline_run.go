@@ -44,10 +44,10 @@ func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, re
 	}
 	meter := live.Open("", nil)
 	defer func() { err = errors.Join(err, meter.Close()) }()
-	turns := [2][]*rooflineRun{list, otherWay(list)}
+	orders := [2][]*rooflineRun{list, otherWay(list)}
 	for rep := range arms[0].Options.Reps {
-		for _, run := range turns[rep%2] {
-			if err := run.turn(ctx, meter, rep == 0); err != nil {
+		for _, run := range orders[rep%2] {
+			if err := run.round(ctx, meter, rep == 0); err != nil {
 				return nil, nil, e, err
 			}
 		}
@@ -201,8 +201,8 @@ func newRooflineRun(arm *RooflineArm, m int) (*rooflineRun, error) {
 	return t, nil
 }
 
-// turn runs the forwards of a round, the measured ones last.
-func (t *rooflineRun) turn(ctx context.Context, meter *energy.Meter, first bool) (err error) {
+// round runs the forwards of a round, the measured ones last.
+func (t *rooflineRun) round(ctx context.Context, meter *energy.Meter, first bool) (err error) {
 	all, count := counting(t.m, first)
 	t.arm.Runner.Lead(func(l *pool.Leader) {
 		for i := 0; i < all && err == nil; i++ {

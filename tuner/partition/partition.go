@@ -5,6 +5,7 @@ package partition
 
 import (
 	"fmt"
+	"strings"
 
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
@@ -43,11 +44,11 @@ func New(s *Subject, shape plans.ModelShape, cut *plans.ServiceConfig) (p *Parti
 
 // describe returns the name of a partition other than the default plan's.
 func (p *Partition) describe() string {
-	text := fmt.Sprintf("%d ranks", len(p.Plan.Ranks))
+	sets := make([]string, len(p.Plan.Ranks))
 	for i, r := range p.Plan.Ranks {
-		text += map[bool]string{true: " on PUs ", false: " | "}[i == 0] + r.PUs.String()
+		sets[i] = r.PUs.String()
 	}
-	return text
+	return fmt.Sprintf("%d ranks on PUs %s", len(sets), strings.Join(sets, " | "))
 }
 
 // Phase returns a phase of the default plan.

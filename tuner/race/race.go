@@ -18,9 +18,6 @@ type Contender struct {
 
 // Runner runs the arms of a race. An arm is identified by its index among the contenders.
 type Runner interface {
-	// Open prepares a partition whose arms follow. Run keeps at most two open.
-	Open(ctx context.Context, partition string) error
-	Close(partition string)
 	// Sample runs a test under an arm that the runner has warmed up.
 	Sample(ctx context.Context, arm, test int) (Timing, error)
 }
@@ -78,20 +75,15 @@ func (a *Absent) Error() string { return a.Why }
 // halving (Jamieson and Talwalkar 2016, section 2). Arms are compared by the gains of rounds that
 // both ran in, so that drift of the machine affects both sides. Each stage takes as many rounds as
 // all stages before it. After a stage, arms leave whose gain is significantly below the best arm's,
-// and then the slower arms if more than twice Keep remain. At most one partition other than the
-// reference's is open. Run uses no clock other than the costs of the samples; equal samples give
-// equal races.
+// and then the slower half of the others, but Keep arms remain. In a stage, the samples of a
+// partition follow each other, so that memory must hold only this partition and the reference's.
+// Run uses no clock other than the costs of the samples; equal samples give equal races.
 func Run(ctx context.Context, run Runner, o Options) ([]Standing, error) {
 	if o.Keep == 0 {
 		o.Keep = 2
 	}
 	r := &race{Options: o, run: run, rng: rand.New(rand.NewPCG(o.Seed, 12)), out: make([]Standing, len(o.Arms)),
 		closed: make([]bool, o.Tests), orders: make([][]int, o.Tests)}
-	home := o.Arms[0].Partition
-	if err := run.Open(ctx, home); err != nil {
-		return nil, err
-	}
-	defer run.Close(home)
 	for target := min(o.Least, o.Most); ; target = min(2*target, o.Most) {
 		for _, p := range r.partitions() {
 			if err := r.visit(ctx, p, target); err != nil {
@@ -133,20 +125,14 @@ func (r *race) partitions() (out []string) {
 
 // visit runs rounds of the arms of a partition until each has target laps.
 func (r *race) visit(ctx context.Context, partition string, target int) error {
-	arms, waits := []int{0}, 0 // arms whose laps are counted
+	arms, last := []int{0}, 0 // the reference runs with the arms of every partition
 	for i, c := range r.Arms {
 		if i > 0 && c.Partition == partition && r.out[i].Lost == "" {
-			arms, waits = append(arms, i), i
+			arms, last = append(arms, i), i
 		}
 	}
-	if partition != r.Arms[0].Partition {
-		if err := r.run.Open(ctx, partition); err != nil {
-			return err
-		}
-		defer r.run.Close(partition)
-	}
-	for len(r.out[waits].Laps) < target {
-		laps := len(r.out[waits].Laps)
+	for len(r.out[last].Laps) < target {
+		laps := len(r.out[last].Laps)
 		if laps >= r.Least && r.spent >= r.Budget || laps > 0 && r.spent+r.longest > r.Limit {
 			r.over = true
 			return nil

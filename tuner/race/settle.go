@@ -40,7 +40,7 @@ func (s *Standing) GainOver(base *Standing) evidence.Gain {
 }
 
 // settle ends a stage: it finds the best arm, stops those that are significantly slower, then the
-// slower half if too many remain.
+// slower half of the others except for Keep arms.
 func (r *race) settle() {
 	gains := make([]evidence.Gain, len(r.Arms))
 	var alive []int // best first

@@ -34,6 +34,11 @@ var errNoTime = errors.New("the time for anchors is over")
 // other products to check the predictions, for about the duration within. The profile must be of
 // this machine.
 func Anchors(ctx context.Context, o Options, within time.Duration) (*Calibration, error) {
+	return anchors(ctx, o, within, max(leastAnchor, min(mostAnchor, within/anchorParts)))
+}
+
+// anchors is Anchors with a minimum duration of each product.
+func anchors(ctx context.Context, o Options, within, least time.Duration) (*Calibration, error) {
 	plan, profile, _, err := o.untuned()
 	if err != nil {
 		return nil, err
@@ -43,10 +48,9 @@ func Anchors(ctx context.Context, o Options, within time.Duration) (*Calibration
 		return nil, err
 	}
 	c := &calibration{plan: plan, predictor: predictor, pus: plan.Prefill.PUs,
-		out: &Calibration{Types: map[string]roofline.Efficiency{}}}
+		least: least, out: &Calibration{Types: map[string]roofline.Efficiency{}}}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoTime)
 	defer cancel()
-	c.least = max(leastAnchor, min(mostAnchor, within/anchorParts))
 	if err := c.measure(ctx, o); err != nil && !errors.Is(err, errNoTime) {
 		return nil, err
 	}

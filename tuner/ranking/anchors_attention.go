@@ -10,7 +10,7 @@ import (
 	"sandwich/tuner/search"
 )
 
-// The anchors of attention: a decode step after stepDepth positions is bound by reading, a long
+// The anchors of attention: a decode step after anchorDepth positions is bound by reading, a long
 // prompt by multiplying.
 const (
 	anchorDepth  = 4096

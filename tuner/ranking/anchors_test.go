@@ -88,8 +88,8 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	}
 }
 
-// TestAnchorsOfThisMachine checks that anchors are measured within their time, and that the ranking
-// reports them and their errors.
+// TestAnchorsOfThisMachine checks that the ranking reports measured anchors and their errors, and
+// that no anchor is measured after the time for them.
 func TestAnchorsOfThisMachine(t *testing.T) {
 	host, err := profiles.Live()
 	if err != nil {
@@ -102,15 +102,14 @@ func TestAnchorsOfThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	so := Options{Profile: host, Shape: shape, Load: Load{Requests: 2, Sequential: true}}
-	began := time.Now()
-	if so.Anchors, err = Anchors(t.Context(), so, 2*time.Second); err != nil {
+	if none, err := Anchors(t.Context(), so, 0); err != nil || none.Error() != nil {
+		t.Errorf("without time: %+v, %v", none, err)
+	}
+	if so.Anchors, err = anchors(t.Context(), so, time.Hour, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("it took %s", took)
-	}
 	if so.Anchors.Error() == nil {
-		t.Skip("this machine is too busy to measure anchors in 2 s")
+		t.Fatalf("no anchor was measured: %+v", so.Anchors)
 	}
 	if so.Load.Workload, err = replay.Named("fixed"); err != nil {
 		t.Fatal(err)

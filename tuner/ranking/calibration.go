@@ -3,6 +3,7 @@ package ranking
 import (
 	"slices"
 
+	"sandwich/internal/num"
 	"sandwich/plans/evidence"
 	"sandwich/roofline"
 )
@@ -30,9 +31,8 @@ func (c *Calibration) Error() *evidence.TraceErrors {
 	if c == nil || len(c.Errors) == 0 {
 		return nil
 	}
-	n := len(c.Errors)
-	return &evidence.TraceErrors{Products: n, Median: (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2,
-		P90: c.Errors[min(n-1, n*9/10)]}
+	return &evidence.TraceErrors{Products: len(c.Errors), Median: num.Median(c.Errors),
+		P90: num.Quantile(c.Errors, 0.9)}
 }
 
 // Add adds the weight types of another calibration that this one lacks.

@@ -19,14 +19,14 @@ type Load struct {
 	Sequential bool    // each request arrives when the previous one ends; Rate is ignored
 	Seed       uint64
 
-	read bool // requests come from a file
+	read bool // requests are complete when their prompts are read
 	left int  // requests of the file that are left out
 }
 
 const (
 	paperRequests = 90
 	busyShare     = 0.7
-	// Bounds of the tokens and requests of a file that a ranking replays. Later requests are left
+	// Bounds of the forwards and requests of a file that a ranking replays. Later requests are left
 	// out.
 	maxLoad     = 600000
 	maxRequests = 10000
@@ -77,7 +77,7 @@ func onlyRead(t replay.Trace) replay.Trace {
 func (l *Load) cut() {
 	sum := 0
 	for i, r := range l.Trace {
-		if sum += r.Output; (sum > maxLoad || i == maxRequests) && i > 0 {
+		if sum += forwards(r); (sum > maxLoad || i == maxRequests) && i > 0 {
 			l.left = len(l.Trace) - i
 			l.Trace = l.Trace[:i]
 			return
@@ -85,11 +85,17 @@ func (l *Load) cut() {
 	}
 }
 
-// outputs returns the number of tokens that all requests ask for.
-func (l *Load) outputs() int {
+// forwardTokens is the number of prompt tokens that count as one forward.
+const forwardTokens = 512
+
+// forwards returns the approximate number of forwards of a request alone.
+func forwards(r replay.Request) int { return r.Output + r.Prompt/forwardTokens }
+
+// forwards returns the approximate number of forwards of all requests, each alone, at least 1.
+func (l *Load) forwards() int {
 	sum := 1
 	for _, r := range l.Trace {
-		sum += r.Output
+		sum += forwards(r)
 	}
 	return sum
 }

@@ -19,14 +19,14 @@ type Options struct {
 	Profile *profiles.Profile // of any machine
 	Shape   plans.ModelShape
 	Model   *model.Model // from its file or configuration; nil if only the shape is known
-	Compute string       // this and the following fields as in Options
+	Compute string       // Compute, KV and ISA as in heuristic.Options
 	KV      string
 	ISA     string
-	TP      int // only this degree; 0: all
+	TP      int // only this number of ranks; 0: all
 	Threads int // maximum number of PUs in a phase
 
 	Load      Load
-	Objective string // of trace; "": latency
+	Objective string // one of replay.Objectives; "": latency
 	SLO       replay.SLO
 	Anchors   *Calibration // of this machine; nil: use assumed fractions of the ceilings
 	Parallel  int          // sequences that run at the same time; 0: 8

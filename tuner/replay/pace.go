@@ -3,6 +3,8 @@ package replay
 import (
 	"slices"
 	"time"
+
+	"sandwich/internal/num"
 )
 
 // Pace is the speed of a machine over the course of a run: a forward that starts at a time takes a
@@ -68,8 +70,7 @@ func (p Pace) Range() (low, high float64) {
 		return 1, 1
 	}
 	sorted := slices.Sorted(slices.Values(p.windows))
-	n := len(sorted)
-	return sorted[n/10], sorted[n-1-n/10]
+	return num.Quantile(sorted, 0.1), num.Quantile(sorted, 0.9)
 }
 
 // of returns the duration of a forward that starts at a time and usually takes took.

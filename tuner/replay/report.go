@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/runtime/sched"
 )
 
@@ -75,12 +76,8 @@ func (r *Report) times(of func(*Outcome) time.Duration) (x []time.Duration) {
 // Quantile returns the smallest of some times that a fraction q of them do not exceed, or 0 without
 // any. It sorts x.
 func Quantile(x []time.Duration, q float64) time.Duration {
-	if len(x) == 0 {
-		return 0
-	}
 	slices.Sort(x)
-	i := int(q*float64(len(x))+0.999999) - 1
-	return x[min(len(x)-1, max(0, i))]
+	return num.Quantile(x, q)
 }
 
 // Mean returns the mean of some times, or 0 without any.

@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,19 +22,15 @@ type Set struct {
 
 // The sets of Agent.xpu section 6.1, whose figure 7 shows their distributions without numbers.
 var sets = []Set{
-	{"proactivebench", sched.Proactive, mean(400, 0.6, 2048), mean(60, 0.6, 512), "assumed"},
-	{"samsum", sched.Proactive, mean(94, 0.7, 1024), mean(20, 0.5, 128), "assumed, about the dialogues of SAMSum"},
-	{"cnn-dailymail", sched.Proactive, mean(781, 0.5, 4096), mean(56, 0.4, 256),
+	{"proactivebench", sched.Proactive, meanOf(400, 0.6, 1, 2048), meanOf(60, 0.6, 1, 512), "assumed"},
+	{"samsum", sched.Proactive, meanOf(94, 0.7, 1, 1024), meanOf(20, 0.5, 1, 128),
+		"assumed, about the dialogues of SAMSum"},
+	{"cnn-dailymail", sched.Proactive, meanOf(781, 0.5, 1, 4096), meanOf(56, 0.4, 1, 256),
 		"781 and 56 tokens: See et al. 2017, arXiv 1704.04368, section 4"},
-	{"lmsys", sched.Reactive, mean(69.5, 1.1, 2048), mean(214.5, 0.8, 1024),
+	{"lmsys", sched.Reactive, meanOf(69.5, 1.1, 1, 2048), meanOf(214.5, 0.8, 1, 1024),
 		"69.5 and 214.5 tokens: Zheng et al. 2023, arXiv 2309.11998, table 1"},
-	{"mtrag", sched.Reactive, mean(1500, 0.5, 4096), mean(120, 0.6, 512), "assumed"},
-	{"bfcl", sched.Reactive, mean(500, 0.6, 2048), mean(50, 0.5, 256), "assumed"},
-}
-
-// mean returns a log-normal distribution with the given mean.
-func mean(mean, spread float64, most int) Lengths {
-	return Lengths{mean / math.Exp(spread*spread/2), spread, 1, most}
+	{"mtrag", sched.Reactive, meanOf(1500, 0.5, 1, 4096), meanOf(120, 0.6, 1, 512), "assumed"},
+	{"bfcl", sched.Reactive, meanOf(500, 0.6, 1, 2048), meanOf(50, 0.5, 1, 256), "assumed"},
 }
 
 // mixed names all sets of a class, each drawn equally often.

@@ -104,9 +104,10 @@ type compiled struct {
 }
 
 // Sample returns the seconds of one forward of a test under an arm, the mean of x.Times forwards.
-// At its first use the arm is compiled and runs once to warm up. A forward that is not complete at
-// the end is stopped, and the error is run.ErrNoTime. All PUs of the arm must have a worker.
-func (r *Rig) Sample(ctx context.Context, l *pool.Leader, arm Arm, x Test, end time.Time) (float64, error) {
+// At its first use the arm is compiled and runs once to warm up. The gate end stops a forward when
+// the time for samples is over, and the error is run.ErrNoTime. All PUs of the arm must have a
+// worker.
+func (r *Rig) Sample(ctx context.Context, l *pool.Leader, arm Arm, x Test, end exec.Gate) (float64, error) {
 	batch, a := r.batch(x), r.arms[arm.Key]
 	if a == nil {
 		var err error
@@ -161,12 +162,12 @@ func (r *Rig) offload(d device.Device) (*offload.Runner, error) {
 func (r *Rig) expertsOnCores() bool { return r.model.Model.Experts.Count > 0 }
 
 // sample runs a batch times times and returns the seconds of one forward.
-func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kvcache.Batch, times int, end time.Time,
+func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kvcache.Batch, times int, end exec.Gate,
 ) (float64, error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
-	if !time.Now().Before(end) {
+	if end.Passed(0) {
 		return 0, run.ErrNoTime
 	}
 	if a.device != nil && a.executor == nil {
@@ -186,7 +187,7 @@ func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kv
 	}
 	began := time.Now()
 	for range times {
-		next, err := a.executor.Run(team, batch, 0, deadline(end))
+		next, err := a.executor.Run(team, batch, 0, end)
 		if err != nil {
 			return 0, err
 		}
@@ -198,11 +199,11 @@ func (r *Rig) sample(ctx context.Context, l *pool.Leader, a *compiled, batch *kv
 }
 
 // sampleOnDevice is sample for an arm on the device. cores computes the experts.
-func (r *Rig) sampleOnDevice(ctx context.Context, a *compiled, batch *kvcache.Batch, times int, end time.Time,
+func (r *Rig) sampleOnDevice(ctx context.Context, a *compiled, batch *kvcache.Batch, times int, end exec.Gate,
 	cores *offload.Cores) (float64, error) {
 	began := time.Now()
 	for range times {
-		next, err := a.device.Forward(ctx, 0, batch, 0, 0, deadline(end), cores)
+		next, err := a.device.Forward(ctx, 0, batch, 0, 0, end, cores)
 		if err != nil {
 			return 0, err
 		}
@@ -212,9 +213,3 @@ func (r *Rig) sampleOnDevice(ctx context.Context, a *compiled, batch *kvcache.Ba
 	}
 	return time.Since(began).Seconds() / float64(times), nil
 }
-
-// deadline stops a forward at a point in time.
-type deadline time.Time
-
-// Passed implements exec.Gate.
-func (g deadline) Passed(int) bool { return time.Now().After(time.Time(g)) }

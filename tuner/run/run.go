@@ -26,8 +26,9 @@ var ErrNoTime = errors.New("the budget is over")
 
 // Options configure a run.
 type Options struct {
-	Budget  time.Duration // of the whole run; 0: 10 minutes
-	Began   time.Time     // start of the budget; zero: now
+	Budget  time.Duration    // of the whole run; 0: 10 minutes
+	Began   time.Time        // start of the budget; zero: now
+	Now     func() time.Time // clock of the budget; nil: time.Now
 	Seed    uint64
 	Journal string // path of the journal, "" for none
 	Resume  bool   // continue the existing journal
@@ -70,10 +71,13 @@ type Run struct {
 
 // New returns a run without a journal.
 func New(o Options) *Run {
-	if o.Began.IsZero() {
-		o.Began = time.Now()
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	return &Run{Options: o, Recorder: trials.NewRecorder(nil)}
+	if o.Began.IsZero() {
+		o.Began = o.Now()
+	}
+	return &Run{Options: o, Recorder: trials.NewRecorder(nil, o.Now)}
 }
 
 // Open creates the journal or continues that of an earlier run. The key identifies the runs that
@@ -85,7 +89,7 @@ func (r *Run) Open(key trials.Key) (err error) {
 	if r.journal, err = trials.OpenJournal(r.Journal, key, r.Resume); err != nil {
 		return err
 	}
-	r.Recorder = trials.NewRecorder(r.journal)
+	r.Recorder = trials.NewRecorder(r.journal, r.Now)
 	return nil
 }
 
@@ -98,7 +102,7 @@ func (r *Run) Close() {
 
 // Elapsed returns the time that counts against the budget: that of this run and that of the trials
 // answered from a resumed journal.
-func (r *Run) Elapsed() time.Duration { return time.Since(r.Began) + r.Recorder.Replayed() }
+func (r *Run) Elapsed() time.Duration { return r.Now().Sub(r.Began) + r.Recorder.Replayed() }
 
 // Until returns the time left until a part of the budget is used up.
 func (r *Run) Until(part float64) time.Duration {
@@ -107,10 +111,10 @@ func (r *Run) Until(part float64) time.Duration {
 
 // Say reports progress at most ten times per second, or always if must is set.
 func (r *Run) Say(stage, text string, must bool) {
-	if r.Progress == nil || !must && time.Since(r.said) < 100*time.Millisecond {
+	if r.Progress == nil || !must && r.Now().Sub(r.said) < 100*time.Millisecond {
 		return
 	}
-	r.said = time.Now()
+	r.said = r.Now()
 	r.Progress(Progress{Stage: stage, Text: text, Elapsed: r.Elapsed(), Budget: r.Budget, Trials: r.Trials})
 }
 

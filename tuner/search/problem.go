@@ -126,7 +126,7 @@ type Result struct {
 	Anchors  []Anchor // those that were searched, ascending
 	Trials   int      // calls of the Timer
 	Trial    float64  // median seconds of such a call, including its repetitions
-	Noise    float64  // A/A: the largest relative difference between two runs of the same schedule
+	Noise    float64  // A/A: the median relative difference between two runs of the same schedule
 	Reopened []int    // M at which a crossed regime made all micro-kernels compete again
 	Reused   int      // M from which schedules were reused without search; 0: never
 	Cut      int      // anchors that the budget left unsearched

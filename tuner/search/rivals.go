@@ -107,6 +107,9 @@ func (c *costModel) anchor(a *anchor) error {
 			}
 		}
 	}
+	if math.IsInf(least, 1) {
+		return nil // no kernel could be measured, or none fits
+	}
 	_, err := a.time(best, "cost model", deciding)
 	return err
 }
@@ -258,13 +261,13 @@ func (exhaustive) anchor(a *anchor) error {
 		return err
 	}
 	a.reference = choice
-	for _, turns := range []struct{ best, rounds int }{{exhaustiveBest, 3}, {exhaustiveLast, exhaustiveRounds}} {
+	for _, stage := range []struct{ best, rounds int }{{exhaustiveBest, 3}, {exhaustiveLast, exhaustiveRounds}} {
 		list := a.ranked()
-		list = list[:min(turns.best, len(list))]
+		list = list[:min(stage.best, len(list))]
 		if choice != nil {
 			list = append(list, choice)
 		}
-		if err := a.again(turns.rounds, list...); err != nil {
+		if err := a.again(stage.rounds, list...); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
 )
@@ -43,9 +44,7 @@ func (s Sample) Median() float64 {
 	if len(s.Seconds) == 0 {
 		return math.Inf(1)
 	}
-	x := slices.Sorted(slices.Values(s.Seconds))
-	n := len(x)
-	return (x[(n-1)/2] + x[n/2]) / 2
+	return num.Median(s.Seconds)
 }
 
 // Fast returns the mean of the fastest third of the calls, in seconds, or infinity without any

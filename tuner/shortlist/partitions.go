@@ -4,6 +4,7 @@
 package shortlist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,24 +90,26 @@ func Partitions(ctx context.Context, in Input) (list []*partition.Partition, sam
 func (in *Input) hopeful(r *arms.Race) (out []*partition.Partition) {
 	took := func(a *arms.Arm) float64 { return 1 / (1 + a.GainOver(&r.Arms[0].Standing).Median) }
 	list := slices.Clone(r.Arms[2:])
-	slices.SortStableFunc(list, func(a, b *arms.Arm) int {
-		return map[bool]int{true: -1, false: 1}[took(a) < took(b)]
-	})
+	slices.SortStableFunc(list, func(a, b *arms.Arm) int { return cmp.Compare(took(a), took(b)) })
 	most := map[string]int{search.Quick.Name: 1, search.Standard.Name: 2, search.Full.Name: 4}[in.Effort.Name]
 	for _, a := range list {
-		g := a.GainOver(&r.Arms[0].Standing)
+		rounds := a.GainOver(&r.Arms[0].Standing).Rounds
+		measured := fmt.Sprintf("takes %.2f times as long as one rank with the default schedules, in %d rounds",
+			took(a), rounds)
 		switch {
-		case g.Rounds < arms.MinRounds && a.On.Failed == nil:
+		case a.On.Failed != nil && rounds == 0:
+			in.Run.Reject(a.Name, a.On.Failed.Error())
+		case a.On.Failed == nil && rounds < arms.MinRounds:
 			in.Run.Reject(a.Name, fmt.Sprintf("measured in %d rounds: the budget has no time for more; give a larger "+
-				"--budget, or --tp", g.Rounds))
-		case took(a) > hopefulRanks || len(out) == most || a.Lost != "":
-			why := a.Lost
-			if why != "" {
-				why = "; " + why
-			}
-			in.Run.Reject(a.Name, fmt.Sprintf("takes %.2f times as long as one rank with the default schedules, in %d "+
-				"rounds; several ranks change the bits and must take less than %.2f in the end (--allow tp takes any "+
-				"gain)%s", took(a), g.Rounds, arms.Worth(in.AllowTP), why))
+				"--budget, or --tp", rounds))
+		case a.Lost != "":
+			in.Run.Reject(a.Name, measured+"; "+a.Lost)
+		case took(a) > hopefulRanks:
+			in.Run.Reject(a.Name, fmt.Sprintf("%s; several ranks change the bits and must take less than %.2f in the "+
+				"end (--allow tp takes any gain)", measured, arms.Worth(in.AllowTP)))
+		case len(out) == most:
+			in.Run.Reject(a.Name, fmt.Sprintf("%s; with effort %s tables are searched for at most %d such partitions",
+				measured, in.Effort.Name, most))
 		default:
 			out = append(out, a.On)
 		}

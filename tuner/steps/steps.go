@@ -111,7 +111,7 @@ func (m *measurement) one(ctx context.Context, k, round int) error {
 // row slower.
 func (m *measurement) attends(first int) bool {
 	short, long := m.sampled[0], m.sampled[first]
-	return len(long) == 0 || median(long) > attentionMatters*median(short)
+	return len(long) == 0 || num.Median(long) > attentionMatters*num.Median(short)
 }
 
 // tables returns the medians.
@@ -128,14 +128,9 @@ func (m *measurement) tables() (out []evidence.Steps) {
 		}
 		s := &out[len(out)-1]
 		s.Seconds = append(s.Seconds, make([]float64, max(0, x.N-len(s.Seconds)))...)
-		s.Seconds[x.N-1] = num.Significant(median(m.sampled[k]))
+		s.Seconds[x.N-1] = num.Significant(num.Median(m.sampled[k]))
 	}
 	return slices.DeleteFunc(out, func(s evidence.Steps) bool { return len(s.Seconds) < 2 })
-}
-
-func median(samples []float64) float64 {
-	s := slices.Sorted(slices.Values(samples))
-	return s[len(s)/2]
 }
 
 // order returns 1 to most, so that any first part of it is spread over the whole range: 1 and most,

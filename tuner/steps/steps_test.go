@@ -35,7 +35,7 @@ func TestTables(t *testing.T) {
 	m := &measurement{race: &arms.Race{Tests: []rig.Test{step(1, 128), step(4, 128), step(2, 128), step(1, 2048),
 		step(4, 2048)}}, sampled: [][]float64{{1, 3, 2}, {5}, nil, {4}, {6, 7}}}
 	want := []evidence.Steps{{Positions: 128, Seconds: []float64{2, 0, 0, 5}},
-		{Positions: 2048, Seconds: []float64{4, 0, 0, 7}}}
+		{Positions: 2048, Seconds: []float64{4, 0, 0, 6.5}}}
 	if got := m.tables(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -76,7 +76,6 @@ type line struct {
 type Journal struct {
 	file     *os.File
 	finished map[string][]line // trials of the earlier run
-	earlier  time.Duration     // duration of the earlier run's trials
 	synced   time.Time
 }
 
@@ -192,7 +191,6 @@ func (j *Journal) load(key Key) error {
 		}
 		good += n
 		j.finished[l.Trial] = append(j.finished[l.Trial], l)
-		j.earlier += time.Duration(l.Cost * float64(time.Second))
 	}
 	if err := j.file.Truncate(good); err != nil {
 		return err

@@ -52,7 +52,7 @@ func smallProblem() search.Problem {
 }
 
 func searchWith(j *Journal, c *counter) (*search.Result, *Recorder, error) {
-	rec := NewRecorder(j)
+	rec := NewRecorder(j, time.Now)
 	rec.Use(c)
 	c.rec = rec
 	r, err := search.Search(context.Background(), smallProblem(), rec, search.Options{Effort: search.Quick,

@@ -11,14 +11,17 @@ import (
 type Recorder struct {
 	timer    search.Timer
 	journal  *Journal // nil: no journal
-	set      string   // the active PUs, part of the name of a trial
+	now      func() time.Time
+	set      string // the active PUs, part of the name of a trial
 	asked    map[string]int
 	replayed time.Duration // cost of the trials answered from the journal: time of the earlier run
 	hits     int
 }
 
-// NewRecorder returns a recorder. j may be nil.
-func NewRecorder(j *Journal) *Recorder { return &Recorder{journal: j, asked: map[string]int{}} }
+// NewRecorder returns a recorder that measures the cost of trials by the clock now. j may be nil.
+func NewRecorder(j *Journal, now func() time.Time) *Recorder {
+	return &Recorder{journal: j, now: now, asked: map[string]int{}}
+}
 
 // Use sets the timer of the kernel trials that follow.
 func (r *Recorder) Use(t search.Timer) { r.timer = t }
@@ -60,11 +63,11 @@ func (r *Recorder) once(name string, run func() (search.Sample, error)) (s searc
 			}
 		}
 	}
-	began := time.Now()
+	began := r.now()
 	if s, err = run(); err != nil {
 		return s, 0, err
 	}
-	cost = time.Since(began).Seconds()
+	cost = r.now().Sub(began).Seconds()
 	if r.journal != nil {
 		err = r.journal.write(line{Trial: name, Nth: nth, Seconds: s.Seconds, Stopped: s.Stopped, Cost: cost})
 	}

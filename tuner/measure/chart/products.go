@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/message"
 	"sandwich/tuner/measure/kernels"
 )
 
@@ -72,13 +73,6 @@ func Products(w io.Writer, rows []kernels.ProductRow, ceilings kernels.ProductCe
 	}
 	p.f("</svg>")
 	return p.w.Flush()
-}
-
-func threadsText(n int) string {
-	if n == 1 {
-		return "1 thread"
-	}
-	return fmt.Sprintf("%d threads", n)
 }
 
 func (p *picture) f(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
@@ -237,7 +231,7 @@ func (g *plot) axes(x, y float64) axes {
 
 func (p *picture) plot(g *plot, x, y float64) {
 	a := g.axes(x, y)
-	p.f(`<text x="%.1f" y="%.1f" font-weight="bold">%dx%d, %s</text>`, a.x, y+14, g.n, g.k, threadsText(g.threads))
+	p.f(`<text x="%.1f" y="%.1f" font-weight="bold">%dx%d, %s</text>`, a.x, y+14, g.n, g.k, message.Plural(g.threads, "thread"))
 	p.f(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#fcfcfc" stroke="#999999"/>`, a.x, a.y, a.w, a.h)
 	p.grid(g, &a)
 	p.ceilings(g, &a)

@@ -8,11 +8,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
-	"sandwich/plans/evidence"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/speculate"
@@ -281,19 +279,11 @@ func Measure(ctx context.Context, o Options) (*Row, error) {
 	}
 	row.Used, row.Taken = used.counts(o.Rows), used.medians(o.Rows)
 	row.Plain, row.Drafted = spread.Summarize(row.Plains).Median, spread.Summarize(row.Drafteds).Median
-	row.Ratio, row.Low = spread.Summarize(ratios).Median, lowOf(ratios)
+	row.Ratio = spread.Summarize(ratios).Median
+	row.Low, _ = spread.MedianInterval(ratios)
 	row.Accepted = float64(total.accepted) / math.Max(1, float64(total.drafted))
 	row.Depth = float64(total.drafted) / math.Max(1, float64(total.steps))
 	return row, nil
-}
-
-// lowOf returns the lower end of the 95 % interval of the median, or 0 for fewer than six samples.
-func lowOf(samples []float64) float64 {
-	n := len(samples)
-	if n < 6 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(samples))[evidence.MedianRank(n)]
 }
 
 // stepRounds is the number of times that each number of rows is measured.

@@ -75,7 +75,7 @@ type heterogeneousAttention struct {
 	*attentionBench
 	group    int
 	together *attention.Attention
-	apart    []*attention.Attention // by worker
+	single   []*attention.Attention // by worker, which does all the work
 	own      *mem.Buffer            // the output of each worker
 }
 
@@ -91,14 +91,14 @@ func newHeterogeneousAttention(b *attentionBench, isas []microkernel.ISA,
 		if err != nil {
 			return u, err
 		}
-		u.apart = append(u.apart, a)
+		u.single = append(u.single, a)
 	}
 	u.own, err = mem.Alloc(4*n*b.most*b.stride, mem.Options{Node: mem.AnyNode, Huge: true})
 	return u, err
 }
 
 func (u *heterogeneousAttention) free() {
-	for _, a := range append(u.apart, u.together) {
+	for _, a := range append(u.single, u.together) {
 		if a != nil {
 			a.Free()
 		}
@@ -192,9 +192,9 @@ func (u *heterogeneousAttention) call(spans func() []kvcache.Span) float64 {
 // alone returns how many times per second each worker does the whole work while all of them do.
 func (u *heterogeneousAttention) alone(spans func() []kvcache.Span) []float64 {
 	q, _ := u.output()
-	rates := make([]float64, len(u.apart))
-	layers := make([]int, len(u.apart))
-	for i, a := range u.apart {
+	rates := make([]float64, len(u.single))
+	layers := make([]int, len(u.single))
+	for i, a := range u.single {
 		a.Begin(spans())
 		layers[i] = u.layer
 	}
@@ -203,7 +203,7 @@ func (u *heterogeneousAttention) alone(spans func() []kvcache.Span) []float64 {
 	u.lead.Run(func(w *pool.Worker) {
 		i := w.Index()
 		out := tp.Rows{Base: (*float32)(unsafe.Add(u.own.Pointer(), 4*i*u.most*u.stride)), Stride: u.stride}
-		times, took := u.apart[i].Alone(w, layers[i], u.scale(), q, out, func(units, total int) bool {
+		times, took := u.single[i].Alone(w, layers[i], u.scale(), q, out, func(units, total int) bool {
 			if units == total {
 				left.Add(-1)
 			}

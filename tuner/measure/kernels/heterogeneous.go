@@ -122,7 +122,7 @@ func (u *heterogeneous) rounds(r *HeterogeneousRow, least time.Duration, flop fl
 		} else {
 			b, a = u.call(true), u.call(false)
 		}
-		for i, cells := range u.apart() {
+		for i, cells := range u.alone() {
 			alone[i] = append(alone[i], 2*cells*float64(r.K))
 			sum += alone[i][len(shares)]
 		}
@@ -163,9 +163,9 @@ func (u *heterogeneous) calls(times int, chunks bool) float64 {
 	return seconds
 }
 
-// apart returns what each worker computes per second, in elements of C, while all work on products
-// of their own.
-func (u *heterogeneous) apart() []float64 {
+// alone returns the rate of each worker in elements of C per second, while each works on its own
+// product.
+func (u *heterogeneous) alone() []float64 {
 	out := make([]float64, len(u.next))
 	var left atomic.Int32 // workers that have not finished a product
 	left.Store(int32(len(out)))

@@ -11,13 +11,11 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
-	"sandwich/profiles"
 	"sandwich/runtime/device"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/model"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
@@ -36,13 +34,6 @@ func CaseTest(c gate.Case) Test {
 		return Test{Name: c.Name(), Prefill: true, Tokens: c.Rows, Batch: 1}
 	}
 	return Test{Name: c.Name(), Tokens: 2*caseDepth + 1, Batch: c.Rows}
-}
-
-// CeilingRate returns the rate in tokens per second of a test in which every op runs at the ceiling
-// of its arithmetic. It fails if the profile lacks a ceiling.
-func CeilingRate(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
-	r, err := ceilingOf(host, m, p, t)
-	return r.rate, err
 }
 
 // TwoPlans holds two plans of one model ready to run, over one copy of the weights if the plans
@@ -237,6 +228,7 @@ func (s *onePlan) compile(p *plans.Plan, on *exec.Assembly) (err error) {
 	return nil
 }
 
+// Close releases the engines of both plans.
 func (t *TwoPlans) Close() {
 	for _, s := range t.sides {
 		for _, e := range s.phases {

@@ -144,6 +144,10 @@ const (
 // fcfs to measure how long it takes. It then spreads them over that time divided by the fraction:
 // the reactive requests alone, and all under each policy.
 func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
+	last := s.Trace[len(s.Trace)-1].At
+	if last == 0 {
+		return nil, fmt.Errorf("goal %s: all requests arrive at once, so there is no rate to change", GoalOpen)
+	}
 	var whole, alone *Run
 	err = s.with(ctx, "fcfs", s.Aging, func(by Target) error {
 		at := slices.Clone(s.Trace)
@@ -157,7 +161,7 @@ func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 		return nil, err
 	}
 	over := time.Duration(float64(whole.Elapsed) / openLoad)
-	t := s.Trace.Faster(s.Trace[len(s.Trace)-1].At.Seconds() / over.Seconds())
+	t := s.Trace.Faster(last.Seconds() / over.Seconds())
 	reactive := only(t, sched.Reactive)
 	if len(reactive) == 0 {
 		return nil, fmt.Errorf("goal %s: there is no reactive request; raise --reactive", GoalOpen)

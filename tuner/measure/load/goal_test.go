@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,13 @@ func testGoals(t *testing.T) {
 		if _, err := s.Measure(t.Context(), goal); err == nil {
 			t.Errorf("%s is measured without a reactive request", goal)
 		}
+	}
+	s = newLine().stage(sched.DefaultPolicy)
+	for i := range s.Trace {
+		s.Trace[i].At = 0
+	}
+	if _, err := s.Measure(t.Context(), GoalOpen); err == nil || !strings.Contains(err.Error(), "at once") {
+		t.Errorf("requests without a rate: %v", err)
 	}
 }
 

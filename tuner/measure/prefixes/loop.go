@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache/disk"
 )
@@ -87,19 +88,11 @@ func Loop(ctx context.Context, o LoopOptions) (*LoopRow, error) {
 		slices.Sort(gaps[i])
 	}
 	row := &LoopRow{Pairs: o.Pairs, Tokens: o.Tokens, Delay: o.Delay.Seconds(),
-		Plain: quantile(gaps[0], 0.5), Cached: quantile(gaps[1], 0.5), P99: quantile(gaps[0], 0.99),
-		Again: quantile(gaps[2], 0.99), Late: quantile(gaps[1], 0.99),
+		Plain: num.Quantile(gaps[0], 0.5), Cached: num.Quantile(gaps[1], 0.5), P99: num.Quantile(gaps[0], 0.99),
+		Again: num.Quantile(gaps[2], 0.99), Late: num.Quantile(gaps[1], 0.99),
 		Written: cached.Stats().Prefixes.WrittenObjects}
 	row.Ratio, row.Same, row.Tail = row.Cached/row.Plain, row.Again/row.P99, row.Late/row.P99
 	return row, nil
-}
-
-// quantile returns a quantile of sorted samples.
-func quantile(sorted []float64, q float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
 // delayed are files that take time.

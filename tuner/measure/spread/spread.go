@@ -4,6 +4,7 @@ package spread
 import (
 	"slices"
 
+	"sandwich/internal/num"
 	"sandwich/plans/evidence"
 )
 
@@ -16,8 +17,7 @@ func Summarize(samples []float64) Spread {
 		return Spread{}
 	}
 	s := slices.Sorted(slices.Values(samples))
-	n := len(s)
-	return Spread{(s[(n-1)/2] + s[n/2]) / 2, s[0], s[n-1], s[n/10], s[n*9/10]}
+	return Spread{num.Median(s), s[0], s[len(s)-1], num.Quantile(s, 0.1), num.Quantile(s, 0.9)}
 }
 
 // MedianInterval returns the 95 % interval of the median by order statistics (evidence.MedianRank),

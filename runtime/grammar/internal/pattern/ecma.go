@@ -301,16 +301,18 @@ func (e *ecma) class() error {
 	begin := len(e.out)
 	e.at++
 	not := strings.HasPrefix(e.text[e.at:], "^")
+	open, empty := "[", `[^\x{0}-\x{10ffff}]`
 	if not {
 		e.at++
+		open, empty = "[^", `[\x{0}-\x{10ffff}]`
 	}
 	if strings.HasPrefix(e.text[e.at:], "]") {
 		e.at++
-		e.out = append(e.out, map[bool]string{true: `[\x{0}-\x{10ffff}]`, false: `[^\x{0}-\x{10ffff}]`}[not]...)
+		e.out = append(e.out, empty...)
 		e.last = begin
 		return nil
 	}
-	e.out = append(e.out, map[bool]string{true: "[^", false: "["}[not]...)
+	e.out = append(e.out, open...)
 	for e.at < len(e.text) && e.text[e.at] != ']' {
 		switch c := e.text[e.at]; c {
 		case '\\':

@@ -20,9 +20,13 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 	set := ""
 	switch c {
 	case 's':
-		set = map[bool]string{true: wideSpace, false: narrowSpace}[wide]
+		if set = narrowSpace; wide {
+			set = wideSpace
+		}
 	case 'S':
-		set = map[bool]string{true: wideOther, false: narrowOther}[wide]
+		if set = narrowOther; wide {
+			set = wideOther
+		}
 	case 'p', 'P':
 		name, size := e.property()
 		not := c == 'P'

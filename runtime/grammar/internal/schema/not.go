@@ -176,11 +176,14 @@ func (c *compiler) negatedMember(x located, m document.Member, depth int) (out [
 func (c *compiler) negatedKeyword(m document.Member, path string, depth int) (out []*document.Value, err error) {
 	v := m.Value
 	integer := func(kind, key string, shift int64) {
-		if n, ok := document.Rational(v); ok && n.IsInt() {
-			if n := n.Num().Int64() + shift; n >= 0 {
-				out = append(out, document.OfType(kind).And(key, &document.Value{Kind: document.KindNumber,
-					Text: strconv.FormatInt(n, 10)}))
-			}
+		n, ok := document.Rational(v)
+		if !ok || !n.IsInt() || n.Num().BitLen() > 62 {
+			c.Partly = true
+			return
+		}
+		if n := n.Num().Int64() + shift; n >= 0 {
+			out = append(out, document.OfType(kind).And(key, &document.Value{Kind: document.KindNumber,
+				Text: strconv.FormatInt(n, 10)}))
 		}
 	}
 	switch m.Name {
@@ -318,7 +321,10 @@ func negatedConstants(list []*document.Value) (out []*document.Value) {
 		out = append(out, document.OfType("string").And(document.NeverTexts, never))
 	}
 	if len(truths) == 1 {
-		other := map[bool]string{true: "false", false: "true"}[truths["true"]]
+		other := "true"
+		if truths["true"] {
+			other = "false"
+		}
 		out = append(out, document.OneMember("enum", &document.Value{Kind: document.KindArray,
 			List: []*document.Value{{Kind: document.KindBool, Text: other}}}))
 	}

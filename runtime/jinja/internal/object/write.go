@@ -94,7 +94,11 @@ func (m *Meter) Repr(b *Builder, v any) {
 	case nil:
 		b.Print("None")
 	case bool:
-		b.Print(map[bool]string{true: "True", false: "False"}[v])
+		if v {
+			b.Print("True")
+		} else {
+			b.Print("False")
+		}
 	case int:
 		b.Print(strconv.Itoa(v))
 	case float64:

@@ -319,8 +319,8 @@ func (f *checkFlags) recorded(a, b *bundle.Bundle, r *CheckReport) []gate.Row {
 			continue
 		}
 		// One plan on both hosts: the ceilings differ only by the machine.
-		x, errX := llm.CeilingRate(&a.Host, m, &a.Plan, llm.CaseTest(c))
-		y, errY := llm.CeilingRate(&b.Host, m, &a.Plan, llm.CaseTest(c))
+		x, _, errX := llm.AtMost(&a.Host, m, &a.Plan, llm.CaseTest(c))
+		y, _, errY := llm.AtMost(&b.Host, m, &a.Plan, llm.CaseTest(c))
 		if errX == nil && errY == nil {
 			row.BaselineCeiling, row.CandidateCeiling = x, y
 		}

@@ -92,7 +92,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *Check
 		rows[i].Others = taken
 		ceiling, err := 0.0, outline
 		if err == nil {
-			ceiling, err = llm.CeilingRate(host, whole, &a.Plan, llm.CaseTest(cases[i]))
+			ceiling, _, err = llm.AtMost(host, whole, &a.Plan, llm.CaseTest(cases[i]))
 		}
 		if err == nil {
 			rows[i].BaselineCeiling, rows[i].CandidateCeiling = ceiling, ceiling
@@ -171,12 +171,6 @@ type checkRunner struct {
 	cases []gate.Case
 	last  time.Time // end of the previous sample
 }
-
-// Open implements race.Runner.
-func (*checkRunner) Open(context.Context, string) error { return nil }
-
-// Close implements race.Runner.
-func (*checkRunner) Close(string) {}
 
 // Sample implements race.Runner. The cost of a sample includes the time since the previous one.
 func (r *checkRunner) Sample(ctx context.Context, arm, test int) (race.Timing, error) {
