@@ -38,7 +38,6 @@ test-caches: ## the tests as on machines with an L3 of each size in TEST_L3, in 
 	for mib in $(TEST_L3); do SANDWICH_TEST_L3=$$mib $(GO) test -count=1 -tags testl3 ./... || exit 1; done
 
 test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 clusters (docs/contributing/test-numa.md); skipped without qemu
-	$(GO) vet -tags numa ./cmd/sandwich
 	$(GO) test -tags numa -run TestGuest -count=1 -timeout 30m -v ./cmd/sandwich
 
 check: gates ## the gates, and the tests of the rules of the module
@@ -51,8 +50,8 @@ fmt:
 
 # Analyzers that collect garbage rarely take less time; the limit bounds their memory.
 FEW_COLLECTIONS := GOGC=400 GOMEMLIMIT=2GiB
-vet:
-	$(FEW_COLLECTIONS) $(GO) vet ./...
+vet: # the tag adds files and removes none
+	$(FEW_COLLECTIONS) $(GO) vet -tags numa ./...
 
 lint:
 	$(FEW_COLLECTIONS) $(GO) tool staticcheck -tags numa ./...
@@ -61,38 +60,71 @@ lint:
 # locks. The packages below server start none either, but conntable: the server's tests run them concurrently.
 # Kernels are plain Go in a race build, and slow. Tests that compare the bits of models are therefore skipped there if
 # other tests run the same threads (skipUnderRace in runtime/engine). -vet=off: make vet checks the same files.
-RACE_PACKAGES := ./cmd/sandwich/internal/asynclog ./runtime/pool ./runtime/engine ./runtime/server \
-  ./runtime/server/conntable
-race:
+RACE_PACKAGES := ./cmd/sandwich/internal/asynclog ./runtime/pool ./runtime/server ./runtime/server/conntable
+RACE := bin/race
+# The tests of the engine run in two processes, which make -j2 runs in parallel: those of devices, and the others.
+RACE_DEVICES := Device|Driver|Accelerator
+# Runs the tests of a package: $(call race_test,PACKAGE,FLAGS).
+race_test = cd $(1) && $(CURDIR)/$(RACE)/$(notdir $(1)).test -test.timeout=10m $(2)
+
+.PHONY: race-build race-devices race-engine race-others
 ifeq ($(HAVE_CC),)
-	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"
+race race-build:
+	@echo "skipped: race tests of $(RACE_PACKAGES) and others (the race detector needs a C compiler, none was found)"
 else
-	CGO_ENABLED=1 $(GO) test -vet=off -race $(RACE_PACKAGES)
-	CGO_ENABLED=1 $(GO) test -vet=off -race -run AllReduce ./runtime/allreduce
-	CGO_ENABLED=1 $(GO) test -vet=off -race -run HeterogeneousWorkers ./runtime/exec
+race: race-engine race-devices race-others ## tests of concurrent packages with the race detector
+
+race-build: ## compiles the race tests into bin/race
+	mkdir -p $(RACE)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -c -o $(RACE)/ $(RACE_PACKAGES) ./runtime/engine ./runtime/allreduce ./runtime/exec
+
+race-engine: race-build
+	$(call race_test,runtime/engine,-test.skip '$(RACE_DEVICES)')
+
+race-devices: race-build
+	$(call race_test,runtime/engine,-test.run '$(RACE_DEVICES)')
+
+race-others: race-build
+	for p in $(RACE_PACKAGES); do (cd $$p && $(CURDIR)/$(RACE)/$$(basename $$p).test -test.timeout=10m) || exit 1; done
+	$(call race_test,runtime/allreduce,-test.run AllReduce)
+	$(call race_test,runtime/exec,-test.run HeterogeneousWorkers)
 endif
 
 # Tests that run no machine code of arm64, but assemble, interpret or search sources, or run kernels in plain Go against
 # an oracle in plain Go: make test runs them on this machine. The other tests compare arm64 kernels with the oracles.
 QEMU_SKIP := ^Test(ValidSpecsAssemble|MachineCode|VectorCode|Deterministic|OnlyBackendsCompare)$$
 QEMU_SKIP := $(QEMU_SKIP)|^TestOuterProductsInterpreted|^TestAttention(Forms|OfFewRows)$$/^go$$
-arm64: ## cross-build, and the kernel tests under qemu-user where it is installed
+HAVE_QEMU := $(shell command -v qemu-aarch64 2>/dev/null)
+ARM64 := bin/arm64
+QEMU := GODEBUG=asyncpreemptoff=1 qemu-aarch64 -cpu
+# Runs kernel tests of a package under qemu: $(call arm64_test,PACKAGE,CPU,FLAGS).
+arm64_test = cd $(1) && $(QEMU) $(2) $(CURDIR)/$(ARM64)/$(notdir $(1)).test -test.short $(3)
+
+.PHONY: arm64-build arm64-microkernel arm64-vec arm64-engine
+arm64: arm64-microkernel arm64-vec arm64-engine ## cross-build, and the kernel tests under qemu-user where it is installed
+
+arm64-build:
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
-	@if command -v qemu-aarch64 >/dev/null 2>&1; then \
-	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/microkernel-arm64.test ./microkernel && \
-	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/vec-arm64.test ./microkernel/internal/vec && \
-	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/engine-arm64.test ./runtime/engine && \
-	  export GODEBUG=asyncpreemptoff=1 && \
-	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off ../bin/microkernel-arm64.test -test.short \
-	    -test.skip '$(QEMU_SKIP)') && \
-	  (cd microkernel/internal/vec && qemu-aarch64 -cpu max,sme_fa64=off ../../../bin/vec-arm64.test -test.short \
-	    -test.skip '$(QEMU_SKIP)') && \
-	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run TestSpecialValues) && \
-	  (cd microkernel/internal/vec && qemu-aarch64 -cpu cortex-a72 ../../../bin/vec-arm64.test -test.short -test.run TestQuantizeRowQ8) && \
-	  for bytes in 64 128; do (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off,sme-default-vector-length=$$bytes \
-	    ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts(OfBytes)?$$') || exit 1; done && \
-	  (cd runtime/engine && qemu-aarch64 -cpu max ../../bin/engine-arm64.test -test.short -test.run 'TestParity/llama-(f16|q4_k)/(exact|default)'); \
-	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
+	mkdir -p $(ARM64)
+	GOOS=linux GOARCH=arm64 $(GO) test -vet=off -c -o $(ARM64)/ ./microkernel ./microkernel/internal/vec ./runtime/engine
+
+ifeq ($(HAVE_QEMU),)
+arm64-microkernel arm64-vec arm64-engine: arm64-build
+	@echo "skipped: $@ (qemu-aarch64 is not installed)"
+else
+arm64-microkernel: arm64-build
+	$(call arm64_test,microkernel,max$(comma)sme_fa64=off,-test.skip '$(QEMU_SKIP)')
+
+arm64-vec: arm64-build
+	$(call arm64_test,microkernel/internal/vec,max$(comma)sme_fa64=off,-test.skip '$(QEMU_SKIP)')
+	$(call arm64_test,microkernel/internal/vec,cortex-a72,-test.run TestQuantizeRowQ8)
+
+arm64-engine: arm64-build
+	$(call arm64_test,microkernel,cortex-a72,-test.run TestSpecialValues)
+	for bytes in 64 128; do ($(call arm64_test,microkernel,max$(comma)sme_fa64=off$(comma)sme-default-vector-length=$$bytes,\
+	  -test.run 'TestOuterProducts(OfBytes)?$$')) || exit 1; done
+	$(call arm64_test,runtime/engine,max,-test.run 'TestParity/llama-(f16|q4_k)/(exact|default)')
+endif
 
 bench: build ## the speed goals on this machine, each figure next to its ceiling
 	./$(BIN) bench gemm --threads 1

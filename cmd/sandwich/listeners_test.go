@@ -100,6 +100,7 @@ func TestTuneHangUp(t *testing.T) {
 	signal.Notify(heard, syscall.SIGHUP)
 	defer signal.Stop(heard)
 	host := unmeasuredHost(t)
+	// The two tunes run at the same time, since each measures for seconds before its journal.
 	start := func(command ...string) (*exec.Cmd, *syncBuffer) {
 		out := filepath.Join(t.TempDir(), "x.plan")
 		c := exec.Command(command[0], append(command[1:], "sandwich", "tune", "--profile", host, "--budget", "10m",
@@ -113,24 +114,38 @@ func TestTuneHangUp(t *testing.T) {
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		})
-		waitFor(t, "a journal", func() bool { _, err := os.Stat(out + ".journal"); return err == nil })
 		return c, stderr
 	}
-	c, stderr := start("env")
-	_ = c.Process.Signal(syscall.SIGHUP)
-	if err := c.Wait(); c.ProcessState.ExitCode() != exit.Failed || !strings.Contains(stderr.String(), "interrupted") {
-		t.Errorf("SIGHUP: %v: %s", err, stderr)
+	waitForJournal := func(c *exec.Cmd) {
+		t.Helper()
+		out := c.Args[len(c.Args)-1]
+		waitFor(t, "a journal", func() bool { _, err := os.Stat(out + ".journal"); return err == nil })
 	}
-	if _, err := exec.LookPath("nohup"); err != nil {
+	_, err := exec.LookPath("nohup")
+	plain, plainErr := start("env")
+	var immune *exec.Cmd
+	var immuneErr *syncBuffer
+	if err == nil {
+		immune, immuneErr = start("nohup")
+	}
+	wantInterrupted := func(c *exec.Cmd, stderr *syncBuffer, what string) {
+		t.Helper()
+		err := c.Wait()
+		if c.ProcessState.ExitCode() != exit.Failed || !strings.Contains(stderr.String(), "interrupted") {
+			t.Errorf("%s: %v: %s", what, err, stderr)
+		}
+	}
+	waitForJournal(plain)
+	_ = plain.Process.Signal(syscall.SIGHUP)
+	wantInterrupted(plain, plainErr, "SIGHUP")
+	if err != nil {
 		t.Skip("nohup is not installed: install coreutils")
 	}
-	c, stderr = start("nohup")
-	_ = c.Process.Signal(syscall.SIGHUP)
+	waitForJournal(immune)
+	_ = immune.Process.Signal(syscall.SIGHUP)
 	time.Sleep(200 * time.Millisecond)
-	_ = c.Process.Signal(syscall.SIGTERM) // a process that SIGHUP ended would not hear this one
-	if err := c.Wait(); c.ProcessState.ExitCode() != exit.Failed || !strings.Contains(stderr.String(), "interrupted") {
-		t.Errorf("SIGHUP under nohup, then SIGTERM: %v: %s", err, stderr)
-	}
+	_ = immune.Process.Signal(syscall.SIGTERM) // a process that SIGHUP ended would not hear this one
+	wantInterrupted(immune, immuneErr, "SIGHUP under nohup, then SIGTERM")
 }
 
 // launch starts a verb that serves and returns at once, before the server is ready.

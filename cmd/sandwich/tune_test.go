@@ -18,10 +18,12 @@ import (
 // TestTuneIsInterrupted checks that an interrupted tune keeps its journal, leaves neither a plan
 // nor partial files, and continues with --resume.
 func TestTuneIsInterrupted(t *testing.T) {
+	host := unmeasuredHost(t)
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // a search takes its budget of time
 			dir := t.TempDir()
-			cmd, args, stderr := interruptedTune(t, dir, unmeasuredHost(t), signal)
+			cmd, args, stderr := interruptedTune(t, dir, host, signal)
 			if signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exit.Failed ||
 				!strings.Contains(stderr.String(), "with --resume to continue")) {
 				t.Errorf("exit code %d, stderr %q", cmd.ProcessState.ExitCode(), stderr)

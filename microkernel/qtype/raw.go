@@ -164,11 +164,22 @@ func (d *Desc) Write(block []byte, t SubBlock, n int) {
 		d.Raw.Put(block, &t, n)
 		return
 	}
-	for i, p := range d.Fields {
-		for j, u := range t.U {
-			at, shift := p.Find(n*SubBlockK + j)
-			block[at] |= u >> d.Low(i) & (1<<p.Bits - 1) << shift
+	for i := range d.Fields {
+		d.Fields[i].write(block, &t, n, d.Low(i))
+	}
+}
+
+// write combines bits from bit `low` on of the numbers of sub-block n with those of the block.
+func (p *BitField) write(block []byte, t *SubBlock, n, low int) {
+	mask := uint8(1<<p.Bits - 1)
+	for j := 0; j < SubBlockK; {
+		k := n*SubBlockK + j
+		at, shift := p.Find(k)
+		run := min(p.Run-k%p.Run, SubBlockK-j)
+		for i, u := range t.U[j : j+run] {
+			block[at+i] |= u >> low & mask << shift
 		}
+		j += run
 	}
 }
 

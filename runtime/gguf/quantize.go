@@ -36,7 +36,7 @@ func Quantize(dst []byte, t Type, src []float32) error {
 			binary.LittleEndian.PutUint16(dst[2*i:], f32ToBF16(x))
 		}
 	case hasFewValues(d):
-		few := newFewValues(d)
+		few := fewValuesOf(d)
 		for b := range blocks {
 			block := dst[b*d.Bytes : (b+1)*d.Bytes]
 			clear(block)

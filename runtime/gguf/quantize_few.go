@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"math"
+	"sync"
 
 	"sandwich/microkernel/qtype"
 )
@@ -27,6 +28,19 @@ func hasFewValues(d *qtype.Desc) bool {
 		return d.Subs != qtype.NoSubs || d.ScaleRaw.Float == qtype.Brain
 	}
 	return d.ZeroPoint == 1
+}
+
+// fewValuesByType has the *fewValues of each *qtype.Desc that was used.
+var fewValuesByType sync.Map
+
+// fewValuesOf returns the quantizer of a type, whose tables are computed once. It may be called
+// concurrently.
+func fewValuesOf(d *qtype.Desc) *fewValues {
+	f, ok := fewValuesByType.Load(d)
+	if !ok {
+		f, _ = fewValuesByType.LoadOrStore(d, newFewValues(d))
+	}
+	return f.(*fewValues)
 }
 
 // newFewValues returns the quantizer of a type.

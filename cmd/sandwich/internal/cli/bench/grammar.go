@@ -90,6 +90,9 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 		if err != nil {
 			return nil, exit.Usage(fmt.Errorf("--schema: %w", err))
 		}
+		if _, err := grammar.FromSchema(text); err != nil { // before vocabularies are made
+			return nil, exit.Usage(fmt.Errorf("%s: %w", filepath.Base(f.schema), err))
+		}
 		sources = map[string]measure.GrammarSource{filepath.Base(f.schema): measure.GrammarOfSchema(string(text))}
 	}
 	vocabs, err := f.vocabularies()
