@@ -162,7 +162,8 @@ func TestDrivers(t *testing.T) {
 	if _, err := findModules(kernel); !errors.As(err, new(*MissingError)) {
 		t.Errorf("a kernel without drivers gives %v", err)
 	}
-	want := []string{write(folder+"kernel/net/core/failover.ko.xz", nil), write(folder+"kernel/drivers/virtio-net.ko", nil),
+	want := []string{write(folder+"kernel/net/core/failover.ko.xz", nil),
+		write(folder+"kernel/drivers/virtio-net.ko", nil),
 		write(folder+"kernel/fs/fuse/fuse.ko", nil), write(folder+"kernel/fs/fuse/virtiofs.ko", nil)}
 	write(folder+"kernel/net/other.ko", nil)
 	if got, err := findModules(kernel); err != nil || !slices.Equal(got, want) {
@@ -203,7 +204,8 @@ func TestMachineArgumentsKVM(t *testing.T) {
 	m := Machine{Arch: "amd64", Nodes: 1, CPUsPerNode: 4, ThreadsPerCore: 2, MiBPerNode: 512,
 		CPU: "-avx512f", Tap: "tap7", Shares: []Share{{Tag: "jobs", Folder: "/a", At: "/b"}}}
 	line := strings.Join(m.arguments(Tools{Kernel: "/k", KVM: true}, "/i", []string{"/s"}), " ")
-	for _, want := range []string{"-accel kvm ", "-cpu host,arch-capabilities=off,-avx512f ", "4,sockets=1,cores=2,threads=2",
+	for _, want := range []string{"-accel kvm ", "-cpu host,arch-capabilities=off,-avx512f ",
+		"4,sockets=1,cores=2,threads=2",
 		"memory-backend-memfd,share=on,id=m0", ",ifname=tap7 ", "socket,id=jobs,path=/s ", "chardev=jobs,tag=jobs "} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
