@@ -18,7 +18,7 @@ HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 .PHONY: device-check device-check-build
 .PHONY: test-ops
 .PHONY: test-page
-.PHONY: test-haproxy test-restart test-slurm test-exports
+.PHONY: test-haproxy test-restart test-slurm test-slurm-guests test-exports
 .PHONY: test-kubernetes run-kubernetes
 .PHONY: release release-check test-deb test-guest test-module module
 .PHONY: models-check cache-figures speculation-figures
@@ -270,7 +270,16 @@ test-restart: ## a rolling restart of four replicas behind HAProxy while request
 
 test-slurm: build ## the exported jobs on a Slurm cluster of three nodes on this machine: tuning once for each kind, serving, canceling
 	$(call install,slurmctld,slurm-wlm munge)
-	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 10m ./slurm
+	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 10m -skip TestGuests ./slurm
+
+GUESTS := bin/guests
+test-slurm-guests: build ## the exported jobs on a Slurm cluster of guests with different topologies (docs/contributing/test-numa.md); needs root, qemu and a kernel; under KVM where the CPUs have it
+	$(call install,slurmctld,slurm-wlm munge)
+	$(call install,ip,iproute2)
+	$(call install,qemu-system-x86_64,qemu-system-x86 qemu-system-common)
+	$(GO) build -o $(GUESTS)/boot ./cmd/sandwich/internal/testguest/boot
+	$(GO) build -o $(GUESTS)/init ./cmd/sandwich/internal/testguest/init
+	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 1h -run TestGuests ./slurm
 
 KUBERNETES := bin/kubernetes
 KUBETEST   := cmd/sandwich/kubetest

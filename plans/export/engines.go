@@ -16,6 +16,7 @@ import (
 	"sandwich/plans/export/slurm"
 	"sandwich/plans/hostkey"
 	"sandwich/runtime/phase"
+	"sandwich/topotree"
 )
 
 // Options has what exports need beyond the plan.
@@ -52,11 +53,18 @@ var errNoReplicas = errors.New("name the servers with --replicas, such as --repl
 func toSlurm(s *source) ([]File, error) {
 	var tune, serve, endpoints sheet.Sheet
 	slurm.Tune(&tune)
-	slurm.Serve(&serve, slurm.Config{CPUs: s.b.Host.Allowed().Count(), MemoryMiB: s.o.memoryMiB(),
-		DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
+	slurm.Serve(&serve, slurm.Config{CPUs: s.b.Host.Allowed().Count(), Siblings: hasSiblings(s.b),
+		MemoryMiB: s.o.memoryMiB(), DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
 	slurm.Endpoints(&endpoints)
 	return []File{{"tune.sbatch", tune.String()}, {"serve.sbatch", serve.String()},
 		{"endpoints.sh", endpoints.String()}}, nil
+}
+
+// hasSiblings reports whether the plan was made for several PUs of one core.
+func hasSiblings(b *bundle.Bundle) bool {
+	return slices.ContainsFunc(b.Host.Machine.Objects, func(o topotree.Object) bool {
+		return o.Kind == topotree.KindCore && o.CPUs.Intersect(b.Host.Allowed()).Count() > 1
+	})
 }
 
 // toKubernetes writes manifests of pods with guaranteed quality of service, for nodes whose kubelet

@@ -9,6 +9,9 @@ import (
 	"sandwich/plans/evidence"
 	"sandwich/plans/export"
 	"sandwich/plans/internal/bundletest"
+	"sandwich/plans/internal/plantest"
+	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // TestEngineExports checks that the files of the targets that scale out have the figures of the
@@ -21,8 +24,8 @@ func TestEngineExports(t *testing.T) {
 			"req.hdr(x-claude-code-session-id)", "http-reuse safe",
 			"timeout check 10s"}},
 		"slurm": {"tune.sbatch": {"#SBATCH --exclusive", "#SBATCH --requeue"},
-			"serve.sbatch": {"#SBATCH --cpus-per-task=4", "#SBATCH --mem=1536M", "#SBATCH --signal=B:TERM@55",
-				"drain_delay=10s grace=30s"},
+			"serve.sbatch": {"#SBATCH --cpus-per-task=4", "#SBATCH --mem=1536M", "--hint=nomultithread",
+				"#SBATCH --signal=B:TERM@55", "drain_delay=10s grace=30s"},
 			"endpoints.sh": {"scancel --batch --signal=TERM"}},
 		"kubernetes": {"sandwich.yaml": {`"--drain-delay", "10s", "--grace", "30s"`, "memory: 1536Mi"}},
 		"llm-d": {"epp.yaml": {"peakPrefillThroughput: 1"}, "endpoints.yaml": {`address: "10.0.0.2"`, `port: "8081"`},
@@ -46,6 +49,31 @@ func TestEngineExports(t *testing.T) {
 		}
 		if len(want) != 0 {
 			t.Errorf("%s lacks files: %v", target, want)
+		}
+	}
+}
+
+// TestSlurmHint checks that a job whose plan uses hardware threads of one core may get them.
+func TestSlurmHint(t *testing.T) {
+	for allowed, want := range map[string]string{"0-3": "multithread", "0,2": "nomultithread", "1": "nomultithread",
+		"0,2-3": "multithread"} {
+		set, err := topotree.ParseCPUSet(allowed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bundletest.New(t)
+		b.Host = *plantest.Rehost(t, &b.Host, func(d *topotree.Description, _ *profiles.Identity) {
+			all := topotree.CPURange(0, 3)
+			d.Online, d.Allowed = all, set
+			d.Levels = []topotree.LevelData{{Kind: topotree.KindPackage, Sets: []topotree.CPUSet{all}},
+				{Kind: topotree.KindCore, Sets: []topotree.CPUSet{topotree.NewCPUSet(0, 1), topotree.NewCPUSet(2, 3)}}}
+		})
+		files, err := export.Files(b, "slurm", options(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := files[1].Text; !strings.Contains(text, "#SBATCH --hint="+want+"\n") {
+			t.Errorf("with the PUs %s: no --hint=%s in\n%s", allowed, want, text)
 		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 // Config describes the jobs that tune and serve.
 type Config struct {
-	CPUs              int // of a job that serves
+	CPUs              int  // of a job that serves
+	Siblings          bool // some CPUs are hardware threads of one core
 	MemoryMiB         int64
 	DrainDelay, Grace time.Duration // --drain-delay and --grace
 }
@@ -23,7 +24,11 @@ func Tune(s *sheet.Sheet) { s.Add(tune) }
 // Serve adds the batch script of an array of servers.
 func Serve(s *sheet.Sheet, c Config) {
 	stop := c.DrainDelay + c.Grace + killWait
-	s.Line(serveHead, c.CPUs, c.MemoryMiB, int64(stop/time.Second))
+	hint := "nomultithread" // a job with it gets one CPU of each core
+	if c.Siblings {
+		hint = "multithread"
+	}
+	s.Line(serveHead, c.CPUs, c.MemoryMiB, hint, int64(stop/time.Second))
 	s.Add("drain_delay=" + c.DrainDelay.String() + " grace=" + c.Grace.String() + "\n")
 	s.Add(serve)
 }
@@ -78,7 +83,7 @@ const serveHead = `#!/bin/bash
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=%d
 #SBATCH --mem=%dM
-#SBATCH --hint=nomultithread
+#SBATCH --hint=%s
 #SBATCH --no-requeue
 #SBATCH --open-mode=append
 #SBATCH --output=serve-%%A_%%a.log

@@ -18,14 +18,35 @@ var kinds = []string{"sandwich_kind_a", "sandwich_kind_b", "sandwich_kind_c"}
 
 // cluster is a running Slurm cluster.
 type cluster struct {
-	t   *testing.T
-	dir string
-	env []string
+	t     *testing.T
+	dir   string // of the jobs; nodes in guests share it
+	local string // of the daemons; nodes in guests have their own
+	env   []string
+	// patience bounds the time that an event takes.
+	patience time.Duration
 }
 
 // startCluster starts a controller and a node of each kind on this machine, with a munge of their
 // own. It skips the test where that is impossible.
 func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(t)
+	c.patience = 3 * time.Minute
+	var nodes []string
+	for i, kind := range kinds {
+		nodes = append(nodes, fmt.Sprintf("NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=8 "+
+			"RealMemory=64000 Feature=%s", node(i), c.hostname(), freePort(t), kind))
+	}
+	c.control("127.0.0.1", append(nodes, "SlurmdParameters=config_overrides"))
+	for i := range kinds {
+		c.daemon("slurmd", "-D", "-N", node(i))
+		c.await(node(i)+" is idle", func() bool { return c.idle(node(i)) })
+	}
+	return c
+}
+
+// newCluster returns a cluster without processes. It skips the test where Slurm is missing.
+func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	for _, tool := range []string{"munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -35,48 +56,68 @@ func startCluster(t *testing.T) *cluster {
 	if os.Getuid() != 0 {
 		t.Skip("slurmd needs root")
 	}
-	dir, err := os.MkdirTemp("", "slurm") // munge refuses a socket below folders that others can write
-	if err != nil {
-		t.Fatal(err)
+	c := &cluster{t: t}
+	for _, dir := range []*string{&c.dir, &c.local} {
+		var err error
+		// munge refuses a socket below folders that others can write. Guests have a /tmp of their own.
+		if *dir, err = os.MkdirTemp("/tmp", "slurm"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(*dir) })
+		if err := os.Chmod(*dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := &cluster{t: t, dir: dir, env: append(os.Environ(), "SLURM_CONF="+filepath.Join(dir, "slurm.conf"))}
+	c.env = append(os.Environ(), "SLURM_CONF="+c.path("slurm.conf"))
+	return c
+}
+
+// control starts munge and the controller, at an address for the nodes. nodes are further lines of
+// slurm.conf.
+func (c *cluster) control(address string, nodes []string) {
+	c.t.Helper()
 	key := make([]byte, 1024)
 	if _, err := rand.Read(key); err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	c.write("key", key, 0o400)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	c.daemon("munged", "--foreground", "--force", "--key-file="+c.path("key"), "--socket="+c.path("sock"),
-		"--pid-file="+c.path("munged.pid"), "--log-file="+c.path("munged.log"), "--seed-file="+c.path("seed"))
-	c.await("munged answers", func() bool { _, err := os.Stat(c.path("sock")); return err == nil })
-	c.write("slurm.conf", []byte(c.config()), 0o644)
+	c.write("slurm.conf", []byte(c.config(address, nodes)), 0o644)
+	c.daemon("munged", append([]string{"--foreground"}, c.munge()...)...)
+	c.await("munged answers", func() bool { _, err := os.Stat(c.local + "/sock"); return err == nil })
 	c.daemon("slurmctld", "-D", "-c")
-	for i := range kinds {
-		c.daemon("slurmd", "-D", "-N", node(i))
+}
+
+// munge returns the arguments of munged.
+func (c *cluster) munge() []string {
+	return []string{"--force", "--key-file=" + c.path("key"), "--socket=" + c.local + "/sock",
+		"--pid-file=" + c.local + "/munged.pid", "--log-file=" + c.local + "/munged.log",
+		"--seed-file=" + c.local + "/seed"}
+}
+
+// idle reports whether a node is idle.
+func (c *cluster) idle(node string) bool {
+	c.t.Helper()
+	return c.run("sinfo", "-h", "-n", node, "-t", "idle", "-o", "%N") == node
+}
+
+func (c *cluster) hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		c.t.Fatal(err)
 	}
-	c.await("the nodes are idle", func() bool {
-		return strings.Count(c.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N"), "node-") == len(kinds)
-	})
-	return c
+	return host
 }
 
 func node(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // config returns slurm.conf.
-func (c *cluster) config() string {
-	host, err := os.Hostname()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	text := fmt.Sprintf(`ClusterName=test
-SlurmctldHost=%[1]s(127.0.0.1)
-SlurmctldPort=%[3]d
+func (c *cluster) config(address string, nodes []string) string {
+	return fmt.Sprintf(`ClusterName=test
+SlurmctldHost=%[1]s(%[2]s)
+SlurmctldPort=%[4]d
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=%[2]s/sock
+AuthInfo=socket=%[3]s/sock
 CredType=cred/munge
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
@@ -86,18 +127,14 @@ JobAcctGatherType=jobacct_gather/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
-StateSaveLocation=%[2]s/state
-SlurmdSpoolDir=%[2]s/%%n.spool
-SlurmdPidFile=%[2]s/%%n.pid
-SlurmctldPidFile=%[2]s/slurmctld.pid
-SlurmdParameters=config_overrides
+StateSaveLocation=%[3]s/state
+SlurmdSpoolDir=%[3]s/%%n.spool
+SlurmdPidFile=%[3]s/%%n.pid
+SlurmctldPidFile=%[3]s/slurmctld.pid
 KillWait=60
-`, host, c.dir, freePort(c.t))
-	for i, kind := range kinds {
-		text += fmt.Sprintf("NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d ", node(i), host, freePort(c.t)) +
-			"CPUs=8 RealMemory=64000 Feature=" + kind + "\n"
-	}
-	return text + "PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP\n"
+%[5]s
+PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
+`, c.hostname(), address, c.local, freePort(c.t), strings.Join(nodes, "\n"))
 }
 
 // nextPort is the next port to try, below those that the system gives to connections.
@@ -172,10 +209,10 @@ func (c *cluster) run(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// await polls for an event; three minutes mean that it never comes.
+// await polls for an event. It fails the test if it does not come within the cluster's patience.
 func (c *cluster) await(event string, happened func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(3 * time.Minute); !happened(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(c.patience); !happened(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			c.t.Fatalf("it never happened that %s", event)
 		}

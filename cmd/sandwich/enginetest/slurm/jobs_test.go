@@ -15,28 +15,42 @@ type jobs struct {
 	models []string
 }
 
-// export writes the scripts and small models.
+// export starts a cluster on this machine and writes the scripts and small models for it.
 func export(t *testing.T) *jobs {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
+	j := &jobs{cluster: startCluster(t)}
+	j.env = append(j.env, "ADDRESS=127.0.0.2")
+	j.prepare("llama-tiny", "qwen3-tiny", "gemma2-tiny")
+	return j
+}
+
+// root returns the root of the source tree.
+func root(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(root, "bin", "sandwich")
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("run make build: %v", err)
+	return path
+}
+
+// prepare copies sandwich to the folder of the jobs and writes the scripts and models there.
+func (j *jobs) prepare(presets ...string) {
+	j.t.Helper()
+	data, err := os.ReadFile(filepath.Join(root(j.t), "bin", "sandwich"))
+	if err != nil {
+		j.t.Fatalf("run make build: %v", err)
 	}
-	j := &jobs{cluster: startCluster(t)}
-	j.env = append(j.env, "SANDWICH="+binary, "BUDGET=10s", "TUNE_FLAGS=--threads 1 --seq-max 8 --batch-max 1",
-		"ADDRESS=127.0.0.2")
-	j.run(binary, "plan", "export", filepath.Join(root, "plans", "testdata", "v2", "tuned.plan"), "--to", "slurm",
+	j.write("sandwich", data, 0o755)
+	binary := j.path("sandwich")
+	j.env = append(j.env, "SANDWICH="+binary, "BUDGET=10s", "TUNE_FLAGS=--threads 1 --seq-max 8 --batch-max 1")
+	j.run(binary, "plan", "export", filepath.Join(root(j.t), "plans", "testdata", "v2", "tuned.plan"), "--to", "slurm",
 		"--drain-delay", "3s", "--output", j.dir)
-	for _, preset := range []string{"llama-tiny", "qwen3-tiny", "gemma2-tiny"} {
+	for _, preset := range presets {
 		model := j.path(preset + ".gguf")
 		j.run(binary, "model", "synth", "--preset", preset, "-o", model)
 		j.models = append(j.models, model)
 	}
-	return j
 }
 
 // tune submits the array that tunes models for a kind and returns its number.
@@ -55,47 +69,64 @@ func (j *jobs) log(script, job string, task int) string {
 // tunes nothing, and that a killed task continues.
 func TestTuneArray(t *testing.T) {
 	j := export(t)
-	submit := func() (numbers []string) {
+	j.expectTunedOnce(j.models[0], j.models[1])
+	j.env = append(j.env, "BUDGET=30s")
+	j.expectContinued(kinds[0], j.models[2])
+}
+
+// expectTunedOnce checks that arrays for all kinds tune models, and that a second set of arrays
+// tunes nothing.
+func (j *jobs) expectTunedOnce(models ...string) {
+	t := j.t
+	t.Helper()
+	for run, want := range []string{"pushed as", "nothing is tuned"} {
+		var numbers []string
 		for _, kind := range kinds {
-			numbers = append(numbers, j.tune(kind, j.models[0], j.models[1]))
+			numbers = append(numbers, j.tune(kind, models...))
 		}
 		j.awaitJobs()
-		return numbers
-	}
-	for run, want := range []string{"pushed as", "nothing is tuned"} {
-		for i, job := range submit() {
-			for task := range 2 {
-				if text := j.log("tune", job, task); !strings.Contains(text, want) {
+		for i, job := range numbers {
+			for task := range models {
+				text := j.log("tune", job, task)
+				if !strings.Contains(text, want) {
 					t.Errorf("run %d, %s, task %d: %s", run+1, kinds[i], task, text)
 				}
 			}
-			if n := j.plans(kinds[i]); n != 2 {
-				t.Errorf("%d plans for 2 models and %s", n, kinds[i])
+			if n := j.plans(kinds[i]); n != len(models) {
+				t.Errorf("%d plans for %d models and %s", n, len(models), kinds[i])
 			}
 		}
 	}
+}
 
-	j.env = append(j.env, "BUDGET=30s")
-	job := j.tune(kinds[0], j.models[2])
-	journal := "state/" + kinds[0] + "/gemma2-tiny/gemma2-tiny.plan.journal"
+// expectContinued kills the task that tunes a model for a kind when it has measured something, and
+// checks that a second task continues.
+func (j *jobs) expectContinued(kind, model string) {
+	t := j.t
+	t.Helper()
+	plans := j.plans(kind)
+	job := j.tune(kind, model)
+	name := strings.TrimSuffix(filepath.Base(model), ".gguf")
+	journal := fmt.Sprintf("state/%s/%s/%[2]s.plan.journal", kind, name)
 	j.await("the journal has a measurement", func() bool { return strings.Count(j.read(journal), "\n") > 1 })
 	j.run("scancel", job)
 	j.awaitJobs()
-	if n := j.plans(kinds[0]); n != 2 {
+	if n := j.plans(kind); n != plans {
 		t.Fatalf("the task ended before it was killed: %s", j.log("tune", job, 0))
 	}
 	before := j.read(journal)
-	job = j.tune(kinds[0], j.models[2])
+	job = j.tune(kind, model)
 	j.await("the journal grows", func() bool { text := j.read(journal); return len(text) > len(before) || text == "" })
 	if text := j.read(journal); text != "" && !strings.HasPrefix(text, before) {
 		t.Errorf("the killed task starts over")
 	}
 	j.awaitJobs()
 	text := j.log("tune", job, 0)
-	if n := j.plans(kinds[0]); n != 3 || strings.Contains(text, "starting over") ||
+	if n := j.plans(kind); n != plans+1 || strings.Contains(text, "starting over") ||
 		!strings.Contains(text, "pushed as") {
 		t.Errorf("%d plans, the killed task does not continue: %s", n, text)
 	}
+	t.Logf("%s: a task was killed with %d journal lines and continued", kind, strings.Count(before, "\n"))
 }
 
 // plans returns the number of plans for a kind.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -18,19 +20,52 @@ type MissingError struct{ What, Remedy string }
 func (e *MissingError) Error() string { return e.What + ": " + e.Remedy }
 
 // Tools holds the paths of the programs and files of the host that a guest needs.
-type Tools struct{ Qemu, Kernel string }
+type Tools struct {
+	Qemu, Kernel string
+	KVM          bool     // the CPUs of the host can run the guest
+	Virtiofsd    string   // "" without shares
+	Modules      []string // of the kernel, in the order of loading
+}
 
 // Find looks for qemu in PATH and for a kernel in the file named by SANDWICH_GUEST_KERNEL_AMD64 or
-// _ARM64, else in /boot. If one of them is missing, it returns a MissingError.
+// _ARM64, else in /boot. If one of them is missing, or anything else that the machine needs, it
+// returns a MissingError.
 func Find(m *Machine) (Tools, error) {
 	qemu, err := exec.LookPath(m.program())
 	if err != nil {
 		return Tools{}, &MissingError{m.program() + " is not installed", "install Debian's qemu-system-x86 and " +
 			"qemu-system-arm"}
 	}
-	kernel, err := findKernel(m.Arch, "/boot")
-	return Tools{Qemu: qemu, Kernel: kernel}, err
+	tools := Tools{Qemu: qemu, KVM: m.KVM && m.Arch == runtime.GOARCH && haveKVM()}
+	if tools.Kernel, err = findKernel(m.Arch, "/boot"); err != nil {
+		return tools, err
+	}
+	if m.Tap == "" && len(m.Shares) == 0 {
+		return tools, nil
+	}
+	if tools.Modules, err = findModules(tools.Kernel); err != nil {
+		return tools, err
+	}
+	if len(m.Shares) > 0 {
+		tools.Virtiofsd, err = findVirtiofsd()
+	}
+	return tools, err
 }
+
+// haveKVM reports whether this process can use KVM and the CPUs have virtualization. KVM without it
+// (PVM) exists inside of virtual machines; it interprets the firmware and hardly gets through it.
+func haveKVM() bool {
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	text, err := os.ReadFile("/proc/cpuinfo")
+	return err == nil && virtualization.Match(text)
+}
+
+// virtualization matches the flag of Intel's or AMD's virtualization in /proc/cpuinfo.
+var virtualization = regexp.MustCompile(`(?m)^flags\s*:.*\b(vmx|svm)\b`)
 
 func findKernel(arch, boot string) (string, error) {
 	variable := "SANDWICH_GUEST_KERNEL_" + strings.ToUpper(arch)

@@ -139,12 +139,74 @@ func TestKernelIsKnownByItsHeader(t *testing.T) {
 	}
 }
 
+// TestDrivers finds the drivers of a kernel by the version in its header.
+func TestDrivers(t *testing.T) {
+	root := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	image := make([]byte, 4096)
+	copy(image[0x202:], "HdrS")
+	image[0x20e], image[0x20f] = 0x34, 0x02
+	copy(image[0x434:], "6.1.0-1 (builder) #1 SMP\x00")
+	kernel := write("boot/vmlinuz", image)
+	folder := "lib/modules/6.1.0-1/"
+	write(folder+"modules.builtin", []byte("kernel/drivers/virtio/virtio.ko\nkernel/drivers/virtio/virtio_pci.ko\n"))
+	if _, err := findModules(kernel); !errors.As(err, new(*MissingError)) {
+		t.Errorf("a kernel without drivers gives %v", err)
+	}
+	want := []string{write(folder+"kernel/net/core/failover.ko.xz", nil),
+		write(folder+"kernel/drivers/virtio-net.ko", nil),
+		write(folder+"kernel/fs/fuse/fuse.ko", nil), write(folder+"kernel/fs/fuse/virtiofs.ko", nil)}
+	write(folder+"kernel/net/other.ko", nil)
+	if got, err := findModules(kernel); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	for name, damage := range map[string]func([]byte){
+		"other version": func(b []byte) { copy(b[0x434:], "6.1.0-2") },
+		"no version":    func(b []byte) { copy(b[0x434:], strings.Repeat("x", 300)) },
+		"a path":        func(b []byte) { copy(b[0x434:], "../../x (") },
+		"far pointer":   func(b []byte) { b[0x20f] = 0xff },
+	} {
+		broken := slices.Clone(image)
+		damage(broken)
+		if got, err := findModules(write("boot/broken", broken)); !errors.As(err, new(*MissingError)) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if got, err := findModules(write("boot/short", image[:0x20f])); !errors.As(err, new(*MissingError)) {
+		t.Errorf("a short file: %v, %v", got, err)
+	}
+}
+
 func TestMachineArguments(t *testing.T) {
 	m := Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 512,
 		Distances: [][]int{{10, 15}, {15, 10}}}
-	line := strings.Join(m.arguments("/k", "/i"), " ")
+	line := strings.Join(m.arguments(Tools{Kernel: "/k"}, "/i", nil), " ")
 	for _, want := range []string{"-m 1024 ", "clusters=4,cores=2", "node,nodeid=1,memdev=m1,cpus=4-7",
 		"dist,src=1,dst=0,val=15", "console=ttyAMA0"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in %s", want, line)
+		}
+	}
+}
+
+// TestMachineArgumentsKVM checks threads of cores, a CPU without some features, the network
+// interface and shares.
+func TestMachineArgumentsKVM(t *testing.T) {
+	m := Machine{Arch: "amd64", Nodes: 1, CPUsPerNode: 4, ThreadsPerCore: 2, MiBPerNode: 512,
+		CPU: "-avx512f", Tap: "tap7", Shares: []Share{{Tag: "jobs", Folder: "/a", At: "/b"}}}
+	line := strings.Join(m.arguments(Tools{Kernel: "/k", KVM: true}, "/i", []string{"/s"}), " ")
+	for _, want := range []string{"-accel kvm ", "-cpu host,arch-capabilities=off,-avx512f ",
+		"4,sockets=1,cores=2,threads=2",
+		"memory-backend-memfd,share=on,id=m0", ",ifname=tap7 ", "socket,id=jobs,path=/s ", "chardev=jobs,tag=jobs "} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}

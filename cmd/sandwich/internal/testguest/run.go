@@ -18,23 +18,23 @@ import (
 const maxLine = 64 << 20
 
 // Run boots the machine with the archive, to which it adds the steps, and passes on each result as
-// it arrives. It returns when the guest has powered off or ctx ends. folder holds the initramfs
-// during the run. busy is the CPU time of the emulation.
+// it arrives. It returns when the guest has powered off or ctx ends. folder holds the initramfs and
+// the sockets of shares during the run. busy is the CPU time of qemu.
 func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step, folder string,
 	got func(Result)) (busy time.Duration, err error) {
-	text, err := json.Marshal(steps)
-	if err != nil {
-		return 0, err
-	}
-	a.Add(StepsFile, text)
 	initramfs := filepath.Join(folder, "initramfs")
-	if err := os.WriteFile(initramfs, a.Bytes(), 0o600); err != nil {
+	if err := writeInitramfs(initramfs, m, tools, a, steps); err != nil {
 		return 0, err
 	}
 	defer os.Remove(initramfs)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, tools.Qemu, m.arguments(tools.Kernel, initramfs)...)
+	sockets, stop, err := serveShares(ctx, m.Shares, tools.Virtiofsd, folder)
+	defer stop()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, tools.Qemu, m.arguments(tools, initramfs, sockets)...)
 	cmd.Stderr = os.Stderr
 	console, err := cmd.StdoutPipe()
 	if err != nil {
@@ -57,6 +57,30 @@ func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step,
 			strings.Join(tail, "\n"))
 	}
 	return busy, nil
+}
+
+// writeInitramfs adds the steps and the setup of the machine to the archive and writes it.
+func writeInitramfs(to string, m *Machine, tools Tools, a *Archive, steps []Step) error {
+	text, err := json.Marshal(steps)
+	if err != nil {
+		return err
+	}
+	a.Add(StepsFile, text)
+	setup := Setup{Shares: m.Shares}
+	for _, file := range tools.Modules {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		at := "/modules/" + filepath.Base(file)
+		a.Add(at, data)
+		setup.Modules = append(setup.Modules, at)
+	}
+	if text, err = json.Marshal(setup); err != nil {
+		return err
+	}
+	a.Add(SetupFile, text)
+	return os.WriteFile(to, a.Bytes(), 0o600)
 }
 
 // readConsole extracts the results from the output of the guest. tail is the end of the other

@@ -5,6 +5,15 @@ import "time"
 // StepsFile is the path in the guest of the file with the steps, as JSON.
 const StepsFile = "/steps.json"
 
+// SetupFile is the path in the guest of the file with a Setup, as JSON. It is optional.
+const SetupFile = "/setup.json"
+
+// Setup tells command init what to do before the steps.
+type Setup struct {
+	Modules []string // paths in the guest of kernel modules, in the order of loading
+	Shares  []Share  // to mount. If one is at "/", the steps run in it as their root
+}
+
 // Mark begins a line of the console that holds a Result as JSON.
 const Mark = "@result "
 

@@ -1,5 +1,5 @@
-// Command init is the first process of a guest: it runs the steps of testguest.StepsFile, prints
-// their results on the console, and switches the machine off.
+// Command init is the first process of a guest. It does what testguest.SetupFile says, runs the
+// steps of testguest.StepsFile, prints their results on the console, and switches the machine off.
 package main
 
 import (
@@ -23,6 +23,10 @@ func work() error {
 	if err := setUp(); err != nil {
 		return err
 	}
+	root, err := applySetup()
+	if err != nil {
+		return err
+	}
 	text, err := os.ReadFile(testguest.StepsFile)
 	if err != nil {
 		return err
@@ -32,7 +36,7 @@ func work() error {
 		return err
 	}
 	for i := range steps {
-		line, err := json.Marshal(run(&steps[i]))
+		line, err := json.Marshal(run(&steps[i], root))
 		if err != nil {
 			return err
 		}

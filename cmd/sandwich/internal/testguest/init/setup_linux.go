@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,15 +14,8 @@ const cgroups = "/sys/fs/cgroup"
 // setUp sets up what programs expect in addition to the kernel: mounts, a loopback interface and
 // HOME.
 func setUp() error {
-	for _, m := range []struct{ kind, at string }{
-		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"cgroup2", cgroups}, {"tmpfs", "/tmp"},
-	} {
-		if err := os.MkdirAll(m.at, 0o755); err != nil {
-			return err
-		}
-		if err := unix.Mount(m.kind, m.at, m.kind, 0, ""); err != nil && err != unix.EBUSY {
-			return fmt.Errorf("mounting %s at %s: %w", m.kind, m.at, err)
-		}
+	if err := mountSystem("/"); err != nil {
+		return err
 	}
 	// Messages of the kernel would interrupt results.
 	if err := os.WriteFile("/proc/sys/kernel/printk", []byte("0"), 0); err != nil {
@@ -34,6 +28,29 @@ func setUp() error {
 		return fmt.Errorf("the loopback interface: %w", err)
 	}
 	return os.Setenv("HOME", "/tmp")
+}
+
+// mountSystem mounts the file systems of the kernel, and a writable /tmp, in a root.
+func mountSystem(root string) error {
+	for _, m := range []struct{ kind, at string }{
+		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"cgroup2", cgroups}, {"tmpfs", "/tmp"},
+	} {
+		if err := mount(m.kind, m.kind, filepath.Join(root, m.at), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mount mounts a file system at a folder, which it makes if it does not exist.
+func mount(source, kind, at string, flags uintptr) error {
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(source, at, kind, flags, ""); err != nil && err != unix.EBUSY {
+		return fmt.Errorf("mounting %s at %s: %w", source, at, err)
+	}
+	return nil
 }
 
 func raiseLoopback() error {

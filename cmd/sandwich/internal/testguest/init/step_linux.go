@@ -15,17 +15,17 @@ import (
 	"sandwich/cmd/sandwich/internal/testguest"
 )
 
-// run executes one step. The result has its error, if any.
-func run(s *testguest.Step) (r testguest.Result) {
+// run executes one step in a root. The result has its error, if any.
+func run(s *testguest.Step, root string) (r testguest.Result) {
 	began := time.Now()
 	r = testguest.Result{Name: s.Name, Exit: -1}
-	if err := command(s, &r); err != nil {
+	if err := command(s, root, &r); err != nil {
 		r.Err = err.Error()
 	}
 	r.Seconds = time.Since(began).Seconds()
 	r.Files = map[string][]byte{}
 	for _, path := range s.Read {
-		data, err := os.ReadFile(path)
+		data, err := os.ReadFile(filepath.Join(root, path))
 		switch {
 		case err == nil:
 			r.Files[path] = data
@@ -36,7 +36,7 @@ func run(s *testguest.Step) (r testguest.Result) {
 	return r
 }
 
-func command(s *testguest.Step, r *testguest.Result) error {
+func command(s *testguest.Step, root string, r *testguest.Result) error {
 	for _, node := range s.Fill {
 		release, err := fill(node)
 		if err != nil {
@@ -47,6 +47,10 @@ func command(s *testguest.Step, r *testguest.Result) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.Args[0], s.Args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if root != "/" {
+		cmd.Dir, cmd.SysProcAttr.Chroot = "/", root
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if s.Cpuset != nil {
@@ -88,7 +92,7 @@ func enter(cmd *exec.Cmd, w *testguest.Cpuset) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	return func() {
 		dir.Close()
 		_ = os.Remove(group)
