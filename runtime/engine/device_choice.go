@@ -241,7 +241,7 @@ func least(piece func(func() error) error, f func() error) (best time.Duration, 
 
 // measured runs a forward of the next tokens, on the device unless it is nil, without advancing.
 func (s *Sequence) measured(ctx context.Context, tokens []int32, p phase.Phase, on *offload.Runner) error {
-	if err := s.prepare(tokens, p == phase.Prefill, false, true); err != nil {
+	if err := s.prepare(tokens, p, LastLogits); err != nil {
 		return err
 	}
 	if on == nil {

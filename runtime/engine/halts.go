@@ -46,7 +46,7 @@ func (a *Accelerator) MeasureHalts(ctx context.Context, r *forward.Runner, l *po
 	}
 	s := NewSequence(r, l)
 	defer s.Reset()
-	if err := s.prepare(measuredPrompt(r, tokens), true, false, true); err != nil {
+	if err := s.prepare(measuredPrompt(r, tokens), phase.Prefill, LastLogits); err != nil {
 		return h, err
 	}
 	var whole haltGate

@@ -6,6 +6,7 @@ import (
 
 	"sandwich/runtime/engine/forward"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
 
@@ -42,7 +43,7 @@ func (s *Sequence) Reset() {
 // Pos returns the number of tokens in the sequence.
 func (s *Sequence) Pos() int { return s.pos }
 
-// Wanted selects the tokens of a Feed for which logits are computed.
+// Wanted selects the tokens of a Feed or of a forward whose logits are computed.
 type Wanted uint8
 
 // Selections of logits.
@@ -61,9 +62,11 @@ func (s *Sequence) Feed(tokens []int32, chunk int, want Wanted, visit func(pos i
 		chunk = len(tokens)
 	}
 	for len(tokens) > 0 {
-		n := min(chunk, len(tokens))
-		last := n == len(tokens)
-		if err := s.forward(tokens[:n], true, want == AllLogits, last && want != NoLogits); err != nil {
+		n, wanted := min(chunk, len(tokens)), want
+		if want == LastLogits && n < len(tokens) {
+			wanted = NoLogits
+		}
+		if err := s.forward(tokens[:n], phase.Prefill, wanted); err != nil {
 			return err
 		}
 		for i, row := range s.batch.LogitRows {
@@ -91,7 +94,7 @@ func (s *Sequence) Pool(tokens []int32, chunk int) (answer []float32, err error)
 // Step appends one token in the decode phase and returns its logits, which are valid until the next
 // forward.
 func (s *Sequence) Step(token int32) ([]float32, error) {
-	if err := s.forward([]int32{token}, false, false, true); err != nil {
+	if err := s.forward([]int32{token}, phase.Decode, LastLogits); err != nil {
 		return nil, err
 	}
 	s.advance(1)
@@ -129,21 +132,20 @@ func (s *Sequence) advance(n int) {
 	s.pos += n
 }
 
-// prepare makes the batch of a forward of tokens. all asks for the logits of all of them, last for
-// those of the last one.
-func (s *Sequence) prepare(tokens []int32, prefill, all, last bool) error {
-	if most := s.r.Blocks() * kvcache.BlockTokens; s.pos+len(tokens) > most || !s.cache.Reserve(s.seq,
-		s.pos+len(tokens)) {
+// prepare makes the batch of a forward of a phase that computes the next tokens.
+func (s *Sequence) prepare(tokens []int32, p phase.Phase, want Wanted) error {
+	end := s.pos + len(tokens)
+	if end > s.r.Blocks()*kvcache.BlockTokens || !s.cache.Reserve(s.seq, end) {
 		return s.tooLong(len(tokens))
 	}
-	s.cache.Cover(s.seq, s.pos+len(tokens))
+	s.cache.Cover(s.seq, end)
 	b := &s.batch
 	b.Reset()
-	b.Prefill = prefill
+	b.Prefill = p == phase.Prefill
 	b.Tokens = append(b.Tokens, tokens...)
 	b.AddSpan(s.seq, kvcache.Span{Rows: len(tokens), Pos: s.pos})
 	for i := range tokens {
-		if all || last && i == len(tokens)-1 {
+		if want == AllLogits || want == LastLogits && i == len(tokens)-1 {
 			b.LogitRows = append(b.LogitRows, int32(i))
 		}
 	}
@@ -152,8 +154,8 @@ func (s *Sequence) prepare(tokens []int32, prefill, all, last bool) error {
 }
 
 // forward runs one batch of tokens; see prepare.
-func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
-	if err := s.prepare(tokens, prefill, all, last); err != nil {
+func (s *Sequence) forward(tokens []int32, p phase.Phase, want Wanted) error {
+	if err := s.prepare(tokens, p, want); err != nil {
 		return err
 	}
 	b := &s.batch
