@@ -93,7 +93,7 @@ func (e *planeUnpacker) function() {
 	e.Mov(to, e.arg(unsafe.Offsetof(args.To)))
 	e.constants()
 	e.atHead = func() { e.block(to) }
-	e.atTail = func() { e.Add(to, asm.Imm32(matrix.PlanesBlock-matrix.PlaneBytes)) }
+	e.atTail = func() { e.Add(to, asm.Imm32(kernel.PlanesBlock-kernel.PlaneBytes)) }
 	e.blocks(func(block func()) { e.loop(unsafe.Offsetof(args.Blocks), func() { e.Counted(block) }) }, func() {
 		for _, step := range e.subBlock(to) {
 			step()
@@ -110,7 +110,7 @@ func (e *planeUnpacker) constants() {
 		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.ZeroPoint)*0x01010101))
 	}
 	e.I(asm.VPBROADCASTD, e.low, e.ConstU32(0x00FF00FF))
-	e.I(asm.VPBROADCASTD, e.bits, e.ConstU32((1<<matrix.PlaneShift-1)*0x01010101))
+	e.I(asm.VPBROADCASTD, e.bits, e.ConstU32((1<<kernel.PlaneShift-1)*0x01010101))
 	words := make([]uint32, 16)
 	for i := range words {
 		words[i] = 0x01000100 + uint32(i%4*4)*0x01010101
@@ -124,7 +124,7 @@ func (e *planeUnpacker) block(to asm.Reg) {
 	w, x := e.w[0], e.x[0]
 	for n := range e.BlockScales {
 		e.loadBlockScale(w, 0, n)
-		e.I(asm.VMOVUPS, asm.At(to, matrix.PlaneScales+cacheLine*n), w)
+		e.I(asm.VMOVUPS, asm.At(to, kernel.PlaneScales+cacheLine*n), w)
 	}
 	if !e.Affine() {
 		return
@@ -145,7 +145,7 @@ func (e *planeUnpacker) block(to asm.Reg) {
 		load(x, 2*i+1)
 		e.I(asm.VPSLLD, x, x, asm.Imm(16))
 		e.I(asm.VPORD, w, w, x)
-		e.I(asm.VMOVUPS, asm.At(to, matrix.PlanePairs+cacheLine*i), w)
+		e.I(asm.VMOVUPS, asm.At(to, kernel.PlanePairs+cacheLine*i), w)
 	}
 }
 
@@ -165,7 +165,7 @@ func (e *planeUnpacker) subBlock(to asm.Reg) (steps []func()) {
 			e.multiply()
 			e.split()
 			e.I(asm.VMOVUPS, asm.At(to, cacheLine*g), e.high)
-			e.I(asm.VMOVUPS, asm.At(to, matrix.PlaneBytes+cacheLine*g), e.lo)
+			e.I(asm.VMOVUPS, asm.At(to, kernel.PlaneBytes+cacheLine*g), e.lo)
 			if g == groups-1 {
 				e.Add(to, asm.Imm32(cacheLine*groups))
 			}
@@ -216,8 +216,8 @@ func (e *planeUnpacker) multiply() {
 func (e *planeUnpacker) split() {
 	const choose = 0xCA // low ? second : third, of the three operands low, second, third
 	t := e.w[0]
-	e.I(asm.VPSRLW, t, e.even, asm.Imm(matrix.PlaneShift))
-	e.I(asm.VPSLLW, e.lo, e.odd, asm.Imm(8-matrix.PlaneShift))
+	e.I(asm.VPSRLW, t, e.even, asm.Imm(kernel.PlaneShift))
+	e.I(asm.VPSLLW, e.lo, e.odd, asm.Imm(8-kernel.PlaneShift))
 	e.I(asm.VMOVAPS, e.high, e.low)
 	e.I(asm.VPTERNLOGD, e.high, t, e.lo, asm.Imm(choose))
 	e.I(asm.VPSLLW, t, e.odd, asm.Imm(8))

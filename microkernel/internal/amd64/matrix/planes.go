@@ -11,25 +11,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Kernels of Dot AMX and the path ComputeInt8K multiply weights by their integer scales before the
-// product. The scaled weights need up to fifteen bits, so each is split into two signed bytes,
-// high*128 + low. A call first unpacks its panels to such planes, which stay in the second-level
-// cache. Then two tiles of rows are multiplied by both planes of a superblock, and the four sums
-// stay in tile registers for all of its 256 k.
-//
-// An unpacked superblock of a panel consists of
-//
-//	[2 planes][64][16 columns][4 k]int8   high bytes, then low ones
-//	[16]float32                           scales
-//	[16]float32                           scales of offsets
-//	[8][16][2]int16                       offsets of consecutive sub-blocks, in pairs
+// Kernels of Dot AMX and the path ComputeInt8K unpack their panels to planes of bytes
+// (kernel.PlaneBytes), which stay in the second-level cache. Then two tiles of rows are multiplied
+// by both planes of a superblock, and the four sums stay in tile registers for all of its 256 k.
 const (
-	PlaneShift  = 7
-	PlaneBytes  = kernel.ActQ8Group * qtype.PanelWidth
-	PlaneScales = 2 * PlaneBytes
-	PlanePairs  = PlaneScales + 2*cacheLine
-	PlanesBlock = PlanePairs + 8*cacheLine
-
 	planesDepth = 1024 // k of a piece: its planes, 139 KiB with four panels, leave most of the second-level cache
 	planesMost  = PairPanels * planesDepth / kernel.ActQ8Group
 
@@ -43,7 +28,7 @@ type PlanesArgs struct {
 	planesHead
 	_    [planesSumsAt - unsafe.Sizeof(planesHead{})]byte
 	sums [2][2][planeSums]byte // [plane][tile of rows]
-	data [planesMost * PlanesBlock]byte
+	data [planesMost * kernel.PlanesBlock]byte
 }
 
 // planesHead is what PlanesArgs has before its buffers.
@@ -122,7 +107,7 @@ func (args *PlanesArgs) unpackTo(unpack jit.Func, from uintptr, to, blocks int) 
 
 // block returns the address of an unpacked superblock.
 func (args *PlanesArgs) block(n int) uintptr {
-	return uintptr(unsafe.Pointer(&args.data)) + uintptr(n*PlanesBlock)
+	return uintptr(unsafe.Pointer(&args.data)) + uintptr(n*kernel.PlanesBlock)
 }
 
 // start sets the arguments of a superblock of panel p: the columns, whether sums start from zero,

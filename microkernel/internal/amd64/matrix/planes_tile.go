@@ -94,11 +94,11 @@ func (e *planesTile) function() {
 	e.Mov32(e.count, e.arg(unsafe.Offsetof(t.load)))
 	e.KMovW(kLoad, e.count)
 	e.Mov(e.b, e.arg(unsafe.Offsetof(t.planes)))
-	e.I(asm.VMOVUPS, e.scale, asm.At(e.b, PlaneScales))
+	e.I(asm.VMOVUPS, e.scale, asm.At(e.b, kernel.PlaneScales))
 	if e.desc.Affine() {
-		e.I(asm.VMOVUPS, e.offset, asm.At(e.b, PlaneScales+cacheLine))
+		e.I(asm.VMOVUPS, e.offset, asm.At(e.b, kernel.PlaneScales+cacheLine))
 		for i, p := range e.pairs {
-			e.I(asm.VMOVUPS, p, asm.At(e.b, PlanePairs+cacheLine*i))
+			e.I(asm.VMOVUPS, p, asm.At(e.b, kernel.PlanePairs+cacheLine*i))
 		}
 	}
 	e.MovImm(e.step, 64)
@@ -237,7 +237,7 @@ func (e *planesTile) multiply() (steps []func()) {
 		for plane := range 2 {
 			b := asm.Tile(planesB + plane)
 			steps = append(steps, func() {
-				e.TileLoad(b, asm.AtIndex(e.b, e.step, 1, plane*PlaneBytes+k*qtype.PanelWidth))
+				e.TileLoad(b, asm.AtIndex(e.b, e.step, 1, plane*kernel.PlaneBytes+k*qtype.PanelWidth))
 			})
 			for r := range e.tiles {
 				a := asm.Tile(planesA + r)
@@ -274,7 +274,7 @@ func (e *planesTile) scaleSums(sums asm.Reg, at, n int) {
 	for r, t := range e.t[:n] {
 		sum, scale, offset, acc := t[0], t[1], t[2], t[3]
 		of := asm.At(e.rowAt, kernel.ActKScale).Bcast()
-		e.I(asm.VPSLLD, sum, asm.At(sums, at+cacheLine*r), asm.Imm(PlaneShift))
+		e.I(asm.VPSLLD, sum, asm.At(sums, at+cacheLine*r), asm.Imm(kernel.PlaneShift))
 		e.I(asm.VPADDD, sum, sum, asm.At(sums, at+cacheLine*r+2*planeSums))
 		e.I(asm.VCVTDQ2PS, sum, sum)
 		e.I(asm.VMULPS, scale, e.scale, of)

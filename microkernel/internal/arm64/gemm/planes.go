@@ -11,25 +11,11 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Kernels of outer products and the path ComputeInt8K multiply weights by their integer scales
-// before the product. The scaled weights need up to fifteen bits, so each is split into two signed
-// bytes, high*128 + low. A call unpacks the superblocks of a panel to such planes once for all of
-// its rows. An unpacked superblock consists of
-//
-//	[2 planes][64][16 columns][4 k]int8   high bytes, then low ones
-//	[16]float32                           scales
-//	[16]float32                           scales of offsets
-//	[8][16][2]uint16                      offsets of consecutive spans, in pairs
-const (
-	planeShift  = 7
-	planeGroup  = 4 * qtype.PanelWidth // bytes of four k
-	planeBytes  = kernel.ActQ8Group * qtype.PanelWidth
-	planeScales = 2 * planeBytes
-	planePairs  = planeScales + 2*planeGroup
-	planesBlock = planePairs + 8*planeGroup
+// Kernels of outer products and the path ComputeInt8K unpack each panel to planes of bytes
+// (kernel.PlaneBytes).
 
-	planesDepth = 1024 // k that are unpacked at a time
-)
+// planesDepth is the number of k that are unpacked at a time.
+const planesDepth = 1024
 
 // unpackArgs are the arguments of the function that unpacks superblocks of a panel.
 type unpackArgs struct {
@@ -40,7 +26,7 @@ type unpackArgs struct {
 type PlanesArgs struct {
 	tile   kernel.TileArgs
 	unpack unpackArgs
-	data   [planesDepth / kernel.ActQ8Group * planesBlock]byte
+	data   [planesDepth / kernel.ActQ8Group * kernel.PlanesBlock]byte
 }
 
 var planesPool = sync.Pool{New: func() any { return new(PlanesArgs) }}
@@ -126,7 +112,7 @@ func (e *planeUnpacker) function() {
 	e.I(asm.ZDUPB, planeByte0, asm.Imm(-1))
 	e.I(asm.ZLSLH, planeByte1, planeByte0, asm.Imm(8))
 	e.I(asm.ZLSRH, planeByte0, planeByte0, asm.Imm(8))
-	e.I(asm.ZDUPB, planeBits, asm.Imm(1<<planeShift-1))
+	e.I(asm.ZDUPB, planeBits, asm.Imm(1<<kernel.PlaneShift-1))
 	e.get(smeB, unsafe.Offsetof(t.from))
 	e.get(planeTo, unsafe.Offsetof(t.to))
 	e.get(smeLeft, unsafe.Offsetof(t.blocks))
@@ -135,13 +121,13 @@ func (e *planeUnpacker) function() {
 		e.MovX(smeHead, smeB)
 		e.AddImm(smeB, smeB, e.HeadBytes())
 		e.head()
-		e.AddImm(planeLow, planeTo, planeBytes)
+		e.AddImm(planeLow, planeTo, kernel.PlaneBytes)
 		e.MovImm(smeSubBlocks, e.SubBlocks())
 		e.Loop(smeSubBlocks, func() {
 			e.subBlock()
 			e.AddImm(smeB, smeB, e.SubBlockBytes())
 		})
-		e.AddImm(planeTo, planeTo, planesBlock-planeBytes)
+		e.AddImm(planeTo, planeTo, kernel.PlanesBlock-kernel.PlaneBytes)
 	})
 	e.Bind(done)
 	e.I(asm.SMSTOP)
@@ -158,12 +144,12 @@ func (e *planeUnpacker) head() {
 	if e.Unit != 0 {
 		e.I(asm.ZFMUL, smeScale, smeScale, smeUnit)
 	}
-	store(smeScale, planeScales)
+	store(smeScale, kernel.PlaneScales)
 	if !e.Affine() {
 		return
 	}
 	e.blockScale(smeScale, 0, 1)
-	store(smeScale, planeScales+planeGroup)
+	store(smeScale, kernel.PlaneScales+kernel.PlaneGroup)
 	load := func(z asm.V, span int) {
 		spans := qtype.SubBlockK / e.Span()
 		at := span / spans * e.SubBlockBytes()
@@ -181,7 +167,7 @@ func (e *planeUnpacker) head() {
 		load(smeU, 2*i+1)
 		e.I(asm.ZLSLS, smeU, smeU, asm.Imm(16))
 		e.I(asm.ZORR, smeT, smeT, smeU)
-		store(smeT, planePairs+planeGroup*i)
+		store(smeT, kernel.PlanePairs+kernel.PlaneGroup*i)
 	}
 }
 
@@ -208,16 +194,16 @@ func (e *planeUnpacker) subBlock() {
 		e.split()
 		e.I(asm.ST1W, planeHighs, smeAll, planeTo)
 		e.I(asm.ST1W, planeLows, smeAll, planeLow)
-		e.AddImm(planeTo, planeTo, planeGroup)
-		e.AddImm(planeLow, planeLow, planeGroup)
+		e.AddImm(planeTo, planeTo, kernel.PlaneGroup)
+		e.AddImm(planeLow, planeLow, kernel.PlaneGroup)
 	}
 }
 
 // split divides the scaled weights into bytes: the low seven bits, and the eight above them.
 func (e *planeUnpacker) split() {
-	e.I(asm.ZLSRH, planeHighs, planeEven, asm.Imm(planeShift))
+	e.I(asm.ZLSRH, planeHighs, planeEven, asm.Imm(kernel.PlaneShift))
 	e.I(asm.ZAND, planeHighs, planeHighs, planeByte0)
-	e.I(asm.ZLSLH, planeLows, planeOdd, asm.Imm(8-planeShift))
+	e.I(asm.ZLSLH, planeLows, planeOdd, asm.Imm(8-kernel.PlaneShift))
 	e.I(asm.ZAND, planeLows, planeLows, planeByte1)
 	e.I(asm.ZORR, planeHighs, planeHighs, planeLows)
 	e.I(asm.ZAND, planeEven, planeEven, planeByte0)

@@ -69,20 +69,20 @@ func (e *planesTile) superblocks() {
 	e.get(smeLeft, unsafe.Offsetof(t.Main))
 	e.CBZ(smeLeft, done)
 	e.Loop(smeLeft, func() {
-		e.AddImm(planesLow, smeB, planeBytes)
+		e.AddImm(planesLow, smeB, kernel.PlaneBytes)
 		e.products()
 		// The pointers are after the first plane and after the numbers of the activations.
 		e.loadRows(smeBlock, kernel.ActKScale-kernel.ActQ8Group)
 		e.column(smeScaleA, 0)
-		e.loadPlane(smeScale, planeScales-planeBytes)
-		e.addSums(planeShift, smeScale, asm.ZFMLA)
+		e.loadPlane(smeScale, kernel.PlaneScales-kernel.PlaneBytes)
+		e.addSums(kernel.PlaneShift, smeScale, asm.ZFMLA)
 		if e.Affine() {
 			e.offsets()
-			e.loadPlane(smeOffset, planeScales+planeGroup-planeBytes)
+			e.loadPlane(smeOffset, kernel.PlaneScales+kernel.PlaneGroup-kernel.PlaneBytes)
 			e.addSums(8, smeOffset, asm.ZFMLS)
 		}
 		e.AddImm(smeA, smeA, kernel.ActQ8KBytes-kernel.ActQ8Group)
-		e.AddImm(smeB, smeB, planesBlock-planeBytes)
+		e.AddImm(smeB, smeB, kernel.PlanesBlock-kernel.PlaneBytes)
 	})
 	e.Bind(done)
 }
@@ -123,8 +123,8 @@ func (e *planesTile) products() {
 			e.I(asm.LD1W, planesLowW, smeAll, planesLow)
 			e.I(asm.SMOPA, planeHighSums, smeRowBytes, smeAllBytes, smeT, smeW)
 			e.I(asm.SMOPA, planeLowSums, smeRowBytes, smeAllBytes, smeT, planesLowW)
-			e.AddImm(smeB, smeB, planeGroup)
-			e.AddImm(planesLow, planesLow, planeGroup)
+			e.AddImm(smeB, smeB, kernel.PlaneGroup)
+			e.AddImm(planesLow, planesLow, kernel.PlaneGroup)
 		}
 		e.AddImm(smeA, smeA, 4*e.lanes)
 	})
@@ -141,7 +141,7 @@ func (e *planesTile) offsets() {
 	e.loadRows(smeRest, at-kernel.ActQ8Group)
 	for word := range e.offsetPairs() {
 		e.column(smeT, word)
-		e.loadPlane(smeW, planePairs-planeBytes+planeGroup*word)
+		e.loadPlane(smeW, kernel.PlanePairs-kernel.PlaneBytes+kernel.PlaneGroup*word)
 		e.I(asm.ZLSLS, smeHigh, smeW, asm.Imm(8))
 		e.I(asm.UMOPA, planeLowSums, smeRowBytes, smeAllBytes, smeT, smeW)
 		e.I(asm.SUMOPA, planeHighSums, smeRowBytes, smeAllBytes, smeT, smeHigh)
