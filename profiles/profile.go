@@ -2,8 +2,10 @@ package profiles
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,6 +83,9 @@ func goArch(uname string) string {
 // Load reads and checks host.yaml.
 func Load(path string) (*Profile, error) {
 	data, err := retention.ReadRegular(path, MaxYAMLBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("host profile: %w; make one with `sandwich probe -o %s`", err, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("host profile: %w", err)
 	}

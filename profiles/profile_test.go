@@ -1,6 +1,8 @@
 package profiles
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -108,6 +110,26 @@ func TestProfileRoundTrip(t *testing.T) {
 	}
 	if len(q.Ceilings) != 2 || !reflect.DeepEqual(q.Ceilings[0], p.Ceilings[0]) || q.Matrices[0].Rows[0][1] != 2e10 {
 		t.Errorf("ceilings %+v", q.Ceilings)
+	}
+}
+
+// TestLoadErrors checks that the error for a profile that is missing or damaged names the command
+// that makes one.
+func TestLoadErrors(t *testing.T) {
+	dir := t.TempDir()
+	absent, damaged := filepath.Join(dir, "absent.yaml"), filepath.Join(dir, "damaged.yaml")
+	if err := os.WriteFile(damaged, []byte("version: x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, out := range map[string]string{absent: absent, damaged: "damaged.yaml"} {
+		_, err := Load(path)
+		if err == nil || !strings.Contains(err.Error(), path) ||
+			!strings.HasSuffix(err.Error(), "`sandwich probe -o "+out+"`") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := Load(absent); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v does not say that the file is missing", err)
 	}
 }
 

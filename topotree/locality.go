@@ -91,9 +91,17 @@ func (m *Machine) nearest(n MemoryNode) (nodes []int, distance int) {
 	return nodes, distance
 }
 
-// MayUse reports whether pages can be placed on a memory node: it exists and the cpuset permits it.
+// MayUse reports whether pages can be placed on a memory node: it exists, it has memory, and the
+// cpuset permits it.
 func (m *Machine) MayUse(node int) bool {
-	return m.Node(node) != nil && (m.Mems.IsEmpty() || m.Mems.Contains(node))
+	n := m.Node(node)
+	return n != nil && m.HasMemory(n) && (m.Mems.IsEmpty() || m.Mems.Contains(node))
+}
+
+// HasMemory reports whether a node has memory, as nodes whose memory channels are empty do not. If
+// the size of no node is known, all have some.
+func (m *Machine) HasMemory(n *MemoryNode) bool {
+	return n.Bytes > 0 || !slices.ContainsFunc(m.Memory, func(o MemoryNode) bool { return o.Bytes > 0 })
 }
 
 // CommonNode returns the usable memory node that contains all PUs, or -1. It also returns -1 if

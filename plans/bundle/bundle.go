@@ -20,6 +20,7 @@ type Bundle struct {
 	Evidence evidence.Evidence
 	Manifest Manifest // of the files that were read; Write makes a new one
 
+	digest     string // of the plan that was read; "" if none was
 	manifest   []byte // the bytes that were read, which the signatures cover
 	signatures signatures
 }
@@ -71,8 +72,18 @@ func decode(open opener) (*Bundle, error) {
 			return nil, err
 		}
 	}
+	b.digest = b.Plan.Digest()
 	b.signatures, err = readSignatures(open)
 	return b, err
+}
+
+// Digest returns the digest of the plan as it was read, or of the present plan if the bundle was
+// not read. It identifies the plan also after its PUs were renumbered or flags changed it.
+func (b *Bundle) Digest() string {
+	if b.digest == "" {
+		return b.Plan.Digest()
+	}
+	return b.digest
 }
 
 // part is a file of a bundle and the value that it is decoded into.

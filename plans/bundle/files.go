@@ -145,7 +145,7 @@ func (f files) write(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := retention.MakeDir(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	return retention.WriteFile(path, data)
@@ -162,7 +162,7 @@ func (f files) writeFolder(dir string) (err error) {
 		return err
 	}
 	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := retention.MakeDir(parent, 0o755); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-*")

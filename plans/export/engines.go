@@ -21,6 +21,7 @@ import (
 
 // Options has what exports need beyond the plan.
 type Options struct {
+	Image    string            // container image of the servers
 	Memory   int64             // bytes that serving needs; 0: unknown
 	Replicas []replica.Replica // servers behind a load balancer
 	Capacity int               // requests that a server runs or queues
@@ -71,8 +72,9 @@ func hasSiblings(b *bundle.Bundle) bool {
 // has the static CPU manager policy.
 func toKubernetes(s *source) ([]File, error) {
 	out := s.sheet()
-	kubernetes.Write(out, kubernetes.Config{Kind: hostkey.OfBundle(s.b).Kind(), PUs: s.b.Host.Allowed().String(),
-		CPUs: s.b.Host.Allowed().Count(), MemoryMiB: s.o.memoryMiB(), DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
+	kubernetes.Write(out, kubernetes.Config{Image: s.o.Image, Kind: hostkey.OfBundle(s.b).Kind(),
+		PUs: s.b.Host.Allowed().String(), CPUs: s.b.Host.Allowed().Count(), MemoryMiB: s.o.memoryMiB(),
+		DrainDelay: s.o.DrainDelay, Grace: s.o.Grace})
 	return []File{{"sandwich.yaml", out.String()}}, nil
 }
 

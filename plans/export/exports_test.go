@@ -23,8 +23,8 @@ func options(t *testing.T) export.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return export.Options{Memory: 1 << 30, Replicas: replicas, Capacity: 72, DrainDelay: 10 * time.Second,
-		Grace: 30 * time.Second}
+	return export.Options{Image: "sandwich:1.2.3-4.gabc", Memory: 1 << 30, Replicas: replicas, Capacity: 72,
+		DrainDelay: 10 * time.Second, Grace: 30 * time.Second}
 }
 
 // exportTest returns the files of a target, one after the other.
@@ -60,7 +60,8 @@ func TestExportsSayWhatIsDocumented(t *testing.T) {
 		{"systemd", "systemd.exec(5), systemd.resource-control(5)", []string{"CPUAffinity=0-3", "AllowedCPUs=0-3",
 			"MemoryMax=1344M", "ExecStart=/usr/local/bin/sandwich serve --strict"}},
 		{"kubernetes", "Kubernetes: control CPU management policies; NFD: NodeFeatureRule",
-			[]string{"cpu-manager-policy=static", "kind: NodeFeatureRule", "nodeSelector:"}},
+			[]string{"cpu-manager-policy=static", "kind: NodeFeatureRule", "nodeSelector:",
+				"          image: sandwich:1.2.3-4.gabc\n"}},
 		{"env", "this program", []string{"SANDWICH_DECODE_PUS=0,2", "SANDWICH_RANKS=1"}},
 	} {
 		text := exportTest(t, c.target)

@@ -111,6 +111,27 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+// TestDigest checks that a renumbered plan keeps the digest of the plan that was read.
+func TestDigest(t *testing.T) {
+	made := tuned(t, host(t, "0-1"), plans.Rank{PUs: set(t, "0-1"), NUMANode: 0})
+	read, err := bundle.Read(bundletest.Write(t, made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := renumber.Bundle(read, host(t, "6-7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Plan.Digest() == made.Plan.Digest() {
+		t.Error("the renumbered plan equals the original")
+	}
+	for name, b := range map[string]*bundle.Bundle{"made": made, "read": read, "renumbered": got} {
+		if b.Digest() != made.Plan.Digest() {
+			t.Errorf("%s: digest %s, want %s", name, b.Digest(), made.Plan.Digest())
+		}
+	}
+}
+
 // TestSame checks that the bundle of the same CPUs is returned as it is.
 func TestSame(t *testing.T) {
 	h := host(t, "2-5")

@@ -49,3 +49,15 @@ func TestDiagnose(t *testing.T) {
 		t.Errorf("the load of a saved machine was read: %+v", f)
 	}
 }
+
+// TestCPUsWithoutMemory checks that CPUs of a node whose memory channels are empty are reported.
+func TestCPUsWithoutMemory(t *testing.T) {
+	h := ill(t)
+	h.Profile.Machine.Memory[1].Bytes = 0
+	for _, f := range checkMemory(h) {
+		if f.Level == Costs && strings.Contains(f.Found, "CPUs 4-7 have no memory") && f.Remedy != "" {
+			return
+		}
+	}
+	t.Errorf("%+v does not report CPUs 4-7", checkMemory(h))
+}

@@ -78,8 +78,10 @@ func checkMemory(h Host) []Finding {
 // nodes.
 func nodeless(m *topotree.Machine) []topotree.CPUSet {
 	var held topotree.CPUSet
-	for _, n := range m.Memory {
-		held = held.Union(n.CPUs)
+	for i := range m.Memory {
+		if n := &m.Memory[i]; m.HasMemory(n) {
+			held = held.Union(n.CPUs)
+		}
 	}
 	if rest := m.Online.Minus(held); !held.IsEmpty() && !rest.IsEmpty() {
 		return []topotree.CPUSet{rest}

@@ -115,3 +115,17 @@ func Resolve(path string) (string, error) {
 	}
 	return "", &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
 }
+
+// MakeDir creates a folder and the folders above it, like os.MkdirAll. Its error names a symbolic
+// link in the path that leads to no folder.
+func MakeDir(path string, mode fs.FileMode) error {
+	err := os.MkdirAll(path, mode)
+	var made, followed *fs.PathError
+	if !errors.As(err, &made) || !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, stat := os.Stat(path); errors.As(stat, &followed) {
+		return fmt.Errorf("the symbolic link %s leads to no folder: %w", made.Path, followed.Err)
+	}
+	return err
+}

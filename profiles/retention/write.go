@@ -61,13 +61,18 @@ func (f *File) Write(p []byte) (int, error) {
 func (f *File) Commit() error {
 	file := f.file
 	f.file = nil
-	err := errors.Join(renamed(file.Sync(), f.path), renamed(file.Close(), f.path))
-	if err == nil {
-		err = os.Rename(file.Name(), f.target)
+	err := file.Sync()
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err = renamed(err, f.path); err == nil {
+		if err = os.Rename(file.Name(), f.target); err != nil {
+			err = fmt.Errorf("write %s: %w", f.path, err)
+		}
 	}
 	if err != nil {
 		os.Remove(file.Name())
-		return fmt.Errorf("write %s: %w", f.path, err)
+		return err
 	}
 	dir, _ := filepath.Split(f.target) // not cleaned, see Resolve
 	if err := SyncDir(dir + "."); err != nil {

@@ -203,3 +203,32 @@ func TestLongNames(t *testing.T) {
 		}
 	}
 }
+
+// TestMakeDir checks which folders are made, and that errors name symbolic links that lead to none.
+func TestMakeDir(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, os.WriteFile(at("file"), nil, 0o600))
+	must(t, os.Mkdir(at("folder"), 0o700))
+	for link, target := range map[string]string{"loop": "loop", "dangling": "absent", "good": "folder"} {
+		must(t, os.Symlink(target, at(link)))
+	}
+	for path, want := range map[string]string{
+		"folder": "", "folder/a/b": "", "good": "", "good/c": "",
+		"loop":       "the symbolic link " + at("loop") + " leads to no folder: too many levels of symbolic links",
+		"loop/a":     "the symbolic link " + at("loop") + " leads to no folder: too many levels of symbolic links",
+		"dangling":   "the symbolic link " + at("dangling") + " leads to no folder: no such file or directory",
+		"dangling/a": "the symbolic link " + at("dangling") + " leads to no folder: no such file or directory",
+		"file":       "mkdir " + at("file") + ": not a directory",
+		"file/a":     "mkdir " + at("file") + ": not a directory",
+	} {
+		err := MakeDir(at(path), 0o700)
+		if want == "" && err == nil {
+			if st, err := os.Stat(at(path)); err != nil || !st.IsDir() {
+				t.Errorf("%s: %v", path, err)
+			}
+		} else if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}

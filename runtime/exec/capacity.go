@@ -37,7 +37,7 @@ func (o *Options) rows(m *model.Model) int {
 func (o *Options) stores(s *tp.Shards) (blocks int, specs []kvcache.Spec) {
 	of := func(blocks int) []kvcache.Spec { return storeSizes(&s.Layers, blocks, o) }
 	blocks = o.Blocks
-	if free, most := mem.Available(), min(o.Blocks, addressable(s, o.Plan.KV)); free > 0 && o.Least > 0 &&
+	if free, most := mem.Available(), min(o.Blocks, addressable(s, o.Plan.KV)); free >= 0 && o.Least > 0 &&
 		o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
 			return s.KVBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
@@ -61,7 +61,7 @@ func storeSizes(l *tp.Layers, blocks int, o *Options) []kvcache.Spec {
 	copies := o.StateBytes / l.State
 	if o.StateBytes == 0 {
 		copies = statesEach * int64(sequences)
-		if free := mem.Available(); free > 0 && o.Least > 0 {
+		if free := mem.Available(); free >= 0 && o.Least > 0 {
 			copies = min(copies, free/stateShare/l.State)
 		}
 		if copies > 0 {
@@ -115,7 +115,7 @@ func (a *Assembly) checkMemory(blocks int) error {
 	if a.Copies() > 0 {
 		remedy = "lower --state-bytes, " + strings.TrimPrefix(lower, "lower ")
 	}
-	if free > 0 && cache+weights+activations > free {
+	if free >= 0 && cache+weights+activations > free {
 		remedy += ", or use a smaller model"
 		if limit := mem.BindingLimit(); limit != "" {
 			remedy = limit + "; else " + remedy

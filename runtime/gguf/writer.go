@@ -197,7 +197,7 @@ func (w *Writer) emit(p []byte) {
 	if w.err == nil {
 		_, err := w.out.Write(p)
 		if err != nil {
-			w.fail(fmt.Errorf("writing: %w", err))
+			w.fail(err) // it names the operation and the file
 		}
 	}
 }
@@ -240,7 +240,7 @@ func (w *Writer) Close() error {
 	}
 	if w.err == nil {
 		if err := w.out.Flush(); err != nil {
-			w.fail(fmt.Errorf("writing: %w", err))
+			w.fail(err)
 		}
 	}
 	return w.err

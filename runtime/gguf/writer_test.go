@@ -3,8 +3,10 @@ package gguf
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"math"
 	"reflect"
+	"syscall"
 	"testing"
 )
 
@@ -111,6 +113,28 @@ func TestWriterRefuses(t *testing.T) {
 		fill(w)
 		if err := w.Close(); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// broken is a file that cannot be written.
+type broken struct{ error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.error }
+
+// TestWriterReportsFault checks that the fault of the output is returned unchanged, since it names
+// the operation and the file.
+func TestWriterReportsFault(t *testing.T) {
+	fault := &fs.PathError{Op: "write", Path: "m.gguf", Err: syscall.ENOSPC}
+	for _, size := range []int{8, 1 << 20} { // more than the buffer: Write fails, too
+		w := NewWriter(broken{fault})
+		w.AddTensor("a", F32, size)
+		_, err := w.Write(make([]byte, 4*size))
+		if err == nil {
+			err = w.Close()
+		}
+		if err != error(fault) {
+			t.Errorf("%d elements: %v, want %v", size, err, fault)
 		}
 	}
 }

@@ -55,7 +55,12 @@ func availableOn(root fs.FS, node int) int64 {
 }
 
 // cgroup is one directory of a memory controller, with its file names.
-type cgroup struct{ dir, limit, usage, cache string }
+type cgroup struct {
+	dir    string
+	limits []string
+	usage  string
+	prefix string // of the fields of memory.stat
+}
 
 // cgroups returns the directories that limit this process: that of its cgroup and all parents. In a
 // container the path in /proc/self/cgroup is often not mounted. Then only the root of the mount
@@ -67,9 +72,9 @@ func cgroups(root fs.FS) []cgroup {
 		if len(part) != 3 {
 			continue
 		}
-		c := cgroup{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+		c := cgroup{"sys/fs/cgroup", []string{"memory.max", "memory.high"}, "memory.current", ""}
 		if part[1] != "" {
-			c = cgroup{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+			c = cgroup{"sys/fs/cgroup/memory", []string{"memory.limit_in_bytes"}, "memory.usage_in_bytes", "total_"}
 			if !strings.Contains(","+part[1]+",", ",memory,") {
 				continue
 			}
@@ -86,18 +91,29 @@ func cgroups(root fs.FS) []cgroup {
 	return out
 }
 
-// room returns the limit minus the memory in use, in bytes, without counting inactive page cache.
-// It returns -1 without a limit.
+// room returns the least limit minus the memory in use, in bytes. Like availableOn, it does not
+// count page cache, which the kernel frees on demand: a model file that was read before must not
+// make the model too large. It returns -1 without a limit.
 func (c cgroup) room(root fs.FS) int64 {
-	limit, err := strconv.ParseInt(strings.TrimSpace(read(root, path.Join(c.dir, c.limit))), 10, 64)
-	if err != nil || limit >= 1<<62 { // absent, "max", or no limit in version 1
+	number := func(name string) int64 {
+		n, err := strconv.ParseInt(strings.TrimSpace(read(root, path.Join(c.dir, name))), 10, 64)
+		if err != nil || n >= 1<<62 { // absent, "max", or no limit in version 1
+			return -1
+		}
+		return n
+	}
+	limit := int64(-1)
+	for _, name := range c.limits {
+		if n := number(name); n >= 0 && (limit < 0 || n < limit) {
+			limit = n
+		}
+	}
+	used := number(c.usage)
+	if limit < 0 || used < 0 {
 		return -1
 	}
-	used, err := strconv.ParseInt(strings.TrimSpace(read(root, path.Join(c.dir, c.usage))), 10, 64)
-	if err != nil {
-		return -1
-	}
-	cache := fields(root, path.Join(c.dir, "memory.stat"))[c.cache]
+	stat := fields(root, path.Join(c.dir, "memory.stat"))
+	cache := stat[c.prefix+"inactive_file"] + stat[c.prefix+"active_file"] + stat[c.prefix+"slab_reclaimable"]
 	return max(limit-max(used-cache, 0), 0)
 }
 

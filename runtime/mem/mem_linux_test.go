@@ -70,6 +70,22 @@ func TestAvailable(t *testing.T) {
 			"sys/fs/cgroup/a/memory.current":   file("400000\n"),
 			"sys/fs/cgroup/a/memory.stat":      file("anon 7\ninactive_file 100000\n"),
 		}, 700000},
+		"v2, a file that was read twice": {fstest.MapFS{
+			"proc/meminfo":                   meminfo,
+			"proc/self/cgroup":               file("0::/a\n"),
+			"sys/fs/cgroup/a/memory.max":     file("1000000\n"),
+			"sys/fs/cgroup/a/memory.high":    file("max\n"),
+			"sys/fs/cgroup/a/memory.current": file("900000\n"),
+			"sys/fs/cgroup/a/memory.stat": file("anon 100000\nactive_file 700000\ninactive_file 50000\n" +
+				"slab_reclaimable 10000\nslab_unreclaimable 40000\n"),
+		}, 860000},
+		"v2, the soft limit": {fstest.MapFS{
+			"proc/meminfo":                   meminfo,
+			"proc/self/cgroup":               file("0::/a\n"),
+			"sys/fs/cgroup/a/memory.max":     file("max\n"),
+			"sys/fs/cgroup/a/memory.high":    file("500000\n"),
+			"sys/fs/cgroup/a/memory.current": file("200000\n"),
+		}, 300000},
 		"v2 container whose path is not mounted": {fstest.MapFS{
 			"proc/meminfo":                 meminfo,
 			"proc/self/cgroup":             file("0::/kubepods/x\n"),
@@ -81,34 +97,53 @@ func TestAvailable(t *testing.T) {
 			"proc/self/cgroup": file("12:cpuset:/other\n4:memory:/x\n1:name=systemd:/y\n"),
 			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": file("2000000"),
 			"sys/fs/cgroup/memory/x/memory.usage_in_bytes": file("500000"),
-			"sys/fs/cgroup/memory/x/memory.stat":           file("total_inactive_file 0"),
-			"sys/fs/cgroup/memory/memory.limit_in_bytes":   file("9223372036854771712"),
-			"sys/fs/cgroup/memory/memory.usage_in_bytes":   file("1"),
-		}, 1500000},
+			"sys/fs/cgroup/memory/x/memory.stat": file("inactive_file 9\ntotal_inactive_file 1000\n" +
+				"total_active_file 200000"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("9223372036854771712"),
+			"sys/fs/cgroup/memory/memory.usage_in_bytes": file("1"),
+		}, 1701000},
+	} {
+		if got := availableIn(c.files); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestAvailableOfLimits checks the memory that resource limits leave.
+func TestAvailableOfLimits(t *testing.T) {
+	meminfo := textFile("MemTotal:  9000 kB\nMemFree: 100 kB\nMemAvailable:    8000 kB\n")
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		want  int64
+	}{
 		"address space": {fstest.MapFS{
 			"proc/meminfo": meminfo,
-			"proc/self/limits": file("Limit  Soft Limit  Hard Limit  Units\n" +
+			"proc/self/limits": textFile("Limit  Soft Limit  Hard Limit  Units\n" +
 				"Max address space  5000000  unlimited  bytes\n"),
-			"proc/self/status": file("Name:\tx\nVmSize:\t    1000 kB\nVmData:\t  10 kB\n"),
+			"proc/self/status": textFile("Name:\tx\nVmSize:\t    1000 kB\nVmData:\t  10 kB\n"),
 		}, 5000000 - 1000<<10},
 		"data, spent": {fstest.MapFS{
 			"proc/meminfo": meminfo,
-			"proc/self/limits": file("Max data size             1000  2000  bytes\n" +
+			"proc/self/limits": textFile("Max data size             1000  2000  bytes\n" +
 				"Max address space         5000000  unlimited  bytes\n"),
-			"proc/self/status": file("VmSize:\t 1000 kB\nVmData:\t 10 kB\n"),
+			"proc/self/status": textFile("VmSize:\t 1000 kB\nVmData:\t 10 kB\n"),
 		}, 0},
 		"no limits": {fstest.MapFS{
 			"proc/meminfo": meminfo,
-			"proc/self/limits": file("Max data size             unlimited            unlimited            bytes\n" +
+			"proc/self/limits": textFile("Max data size             unlimited            unlimited            bytes\n" +
 				"Max address space         unlimited            unlimited            bytes\n"),
-			"proc/self/status": file("VmSize:\t 9000 kB\n"),
+			"proc/self/status": textFile("VmSize:\t 9000 kB\n"),
 		}, 8000 << 10},
 	} {
 		if got := availableIn(c.files); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
-	node := fstest.MapFS{"sys/devices/system/node/node3/meminfo": file(
+}
+
+// TestAvailableOn checks the free memory of a node.
+func TestAvailableOn(t *testing.T) {
+	node := fstest.MapFS{"sys/devices/system/node/node3/meminfo": textFile(
 		"Node 3 MemTotal: 9 kB\nNode 3 MemFree:  2 kB\nNode 3 Active(file): 1 kB\nNode 3 Inactive(file): 4 kB\n")}
 	if got := availableOn(node, 3); got != 7<<10 {
 		t.Errorf("node 3 has %d", got)
@@ -116,12 +151,15 @@ func TestAvailable(t *testing.T) {
 	if got := availableOn(node, 4); got != -1 {
 		t.Errorf("a node without a folder has %d", got)
 	}
-	node["sys/devices/system/node/has_memory"], node["proc/meminfo"] = file("3\n"), file("MemAvailable: 8 kB\n")
+	node["sys/devices/system/node/has_memory"], node["proc/meminfo"] = textFile("3\n"), textFile("MemAvailable: 8 kB\n")
 	if got := availableOn(node, 3); got != 8<<10 {
 		t.Errorf("node 3, the only one, has %d of what the kernel has", got)
 	}
-	node["sys/devices/system/node/has_memory"] = file("0,3\n")
+	node["sys/devices/system/node/has_memory"] = textFile("0,3\n")
 	if got := availableOn(node, 3); got != 7<<10 {
 		t.Errorf("node 3, one of two, has %d", got)
 	}
 }
+
+// textFile returns a file with a text.
+func textFile(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }

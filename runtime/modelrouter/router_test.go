@@ -323,6 +323,9 @@ func TestStatus(t *testing.T) {
 	expect(open, "b", at+"status?model=secret", 200, `"id":"secret"`)
 	expect(open, "wrong", at+"status?model=secret", 404)
 	expect(closed, "a", at+"plan?model=slow", 404, "not_supported")
+	expect(closed, "a", "/metrics", 200, `{model="one",state="loaded"} 1`, "! secret")
+	expect(closed, "b", "/metrics", 200, `{model="one",state="loaded"} 1`, `{model="secret",state="unloaded"} 1`)
+	expect(open, "", "/metrics", 200, `{model="secret",state="unloaded"} 1`)
 	var loads sync.WaitGroup
 	loads.Go(func() { ask(t, closed, "a", "/tokenize", `{"model":"slow","content":"x"}`) })
 	<-slow.half

@@ -22,6 +22,14 @@ func TestFormats(t *testing.T) {
 		`"grammar":"root ::= \"a\""`:          {Kind: api.GBNF, Text: `root ::= "a"`, Param: "grammar"},
 		`"guided_choice":["a","\""]`: {Kind: api.GBNF, Text: `root ::= "\U00000061" | "\U00000022"`,
 			Param: "guided_choice"},
+		`"structured_outputs":null`: {},
+		`"structured_outputs":{"json":{"type":"null"},"regex":null,"disable_any_whitespace":true}`: {
+			Kind: api.JSONSchema, Text: `{"type":"null"}`, Param: "structured_outputs"},
+		`"structured_outputs":{"json_object":true}`: {Kind: api.JSONObject, Param: "structured_outputs"},
+		`"structured_outputs":{"choice":["a"]}`: {Kind: api.GBNF, Text: `root ::= "\U00000061"`,
+			Param: "structured_outputs"},
+		`"structured_outputs":{"grammar":"root ::= \"a\""}`: {Kind: api.GBNF, Text: `root ::= "a"`,
+			Param: "structured_outputs"},
 	} {
 		for _, path := range []string{"/v1/chat/completions", "/v1/completions"} {
 			body := chat(fields)

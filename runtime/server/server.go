@@ -299,7 +299,22 @@ func (s *Server) paths() string {
 	return strings.Join(slices.Sorted(maps.Keys(s.routes)), ", ")
 }
 
-// metrics handles /metrics.
+// measured returns whether /metrics shows the series of a model to the client of w: those of the
+// models that its key may use. It returns nil, which shows all, if there is one model or no key is
+// required.
+func (s *Server) measured(w http.ResponseWriter) func(model string) bool {
+	x, keyed := w.(*exchange.Exchange) // ServeHealth has none
+	if !keyed || s.opts.OpenMetrics || generation.Only(s.run.Router) != nil {
+		return nil
+	}
+	shown := map[string]bool{}
+	for _, m := range s.run.Router.Models(generation.Key(x.Salt)) {
+		shown[m.ID] = true
+	}
+	return func(model string) bool { return shown[model] }
+}
+
+// metrics handles /metrics. A key sees the series of the models that it may use.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	var own []metrics.Metric
 	if s.opts.Metrics != nil {
@@ -310,7 +325,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			Value: float64(s.opts.LogDropped()),
 			Help:  "Log lines dropped because stderr was not read."})
 	}
-	text := s.run.Counters.Text(s.run.BodyMemory(), append(own, s.run.Router.Metrics()...))
+	text := s.run.Counters.Text(s.run.BodyMemory(), append(own, s.run.Router.Metrics()...), s.measured(w))
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))

@@ -197,3 +197,21 @@ func TestUnsupportedPattern(t *testing.T) {
 		t.Errorf("without strict: %v, %q", err, warnings)
 	}
 }
+
+// TestNoParameters checks that a tool without parameters is called with an empty object, and one
+// with an empty schema with any object.
+func TestNoParameters(t *testing.T) {
+	for _, c := range []struct {
+		schema string
+		any    bool
+	}{{"", false}, {"null", false}, {"{}", true}, {`{"type":"object"}`, true}} {
+		g, _, err := compiled(t, "hermes", c.schema, false)
+		if err != nil {
+			t.Errorf("%q: %v", c.schema, err)
+			continue
+		}
+		if !takes(g, "{}") || takes(g, `{"a":1}`) != c.any {
+			t.Errorf("%q: {} %v, {\"a\":1} %v; want true, %v", c.schema, takes(g, "{}"), takes(g, `{"a":1}`), c.any)
+		}
+	}
+}

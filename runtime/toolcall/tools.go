@@ -30,8 +30,11 @@ type param struct {
 	unenforced []string // keywords that are enforced only for strings written as JSON
 }
 
-// anyArguments is the schema of a tool without parameters.
-const anyArguments = `{"type":"object"}`
+// Schemas of tools that state no properties.
+const (
+	anyArguments = `{"type":"object"}`
+	noArguments  = `{"type":"object","properties":{},"additionalProperties":false}`
+)
 
 // MaxTools is the maximum number of tools of a request.
 const MaxTools = 1024
@@ -89,7 +92,10 @@ func readTools(tools []api.Tool) []tool {
 	out := make([]tool, len(tools))
 	for i, t := range tools {
 		out[i] = tool{name: t.Name, text: []byte(t.Parameters)}
-		if t.Parameters == "" || t.Parameters == "{}" || t.Parameters == "null" {
+		switch t.Parameters {
+		case "", "null": // as in OpenAI's API
+			out[i].text = []byte(noArguments)
+		case "{}":
 			out[i].text = []byte(anyArguments)
 		}
 		out[i].params = readParams([]byte(t.Parameters))

@@ -50,6 +50,35 @@ func TestMemsOfTheCpuset(t *testing.T) {
 	}
 }
 
+// TestNodesWithoutMemory checks that memory is not bound to a node whose memory channels are empty,
+// unless the sizes of all nodes are unknown.
+func TestNodesWithoutMemory(t *testing.T) {
+	for _, c := range []struct {
+		first, second string // meminfo of the nodes
+		common        int    // of the PUs of the second
+	}{
+		{"Node 0 MemTotal: 1048576 kB", "Node 1 MemTotal: 1048576 kB", 1},
+		{"Node 0 MemTotal: 1048576 kB", "Node 1 MemTotal: 0 kB", -1},
+		{"Node 0 MemTotal: 1048576 kB", "", -1},
+		{"", "", 1},
+	} {
+		files := fixture{}.cores(4, 0, 1, 2, 3).online("0-3").with(fixture{
+			nodeDir + "/node0/cpulist": "0-1", nodeDir + "/node0/meminfo": c.first,
+			nodeDir + "/node1/cpulist": "2-3", nodeDir + "/node1/meminfo": c.second,
+		})
+		m, err := Read(mapRoot(files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.CommonNode(topotree.CPURange(2, 3)); got != c.common {
+			t.Errorf("%q, %q: node %d for the PUs 2-3, want %d", c.first, c.second, got, c.common)
+		}
+		if got := m.CommonNode(topotree.CPURange(0, 1)); got != 0 {
+			t.Errorf("%q, %q: node %d for the PUs 0-1", c.first, c.second, got)
+		}
+	}
+}
+
 // TestMemoryOfTheOnlyNode checks that a guest whose memory grew after its start has all of it: the
 // file of its only node counts the memory at the start.
 func TestMemoryOfTheOnlyNode(t *testing.T) {

@@ -138,7 +138,7 @@ func checkMemory(p *Partition) error {
 	for _, f := range list {
 		need += f.Total(1)
 	}
-	if free := mem.Available(); free > 0 && need > free {
+	if free := mem.Available(); free >= 0 && need > free {
 		return &race.Absent{Why: fmt.Sprintf("it needs %s in addition to the default plan, and %s is free",
 			mem.FormatBytes(need), mem.FormatBytes(free))}
 	}

@@ -56,14 +56,29 @@ func Growth(ctx context.Context, o Options, sizes []int, visit func(GrowthRow)) 
 	return nil
 }
 
+// smallNode and largeNode are the sizes of the NUMA nodes of a machine of Growth, in PUs. A package
+// has two nodes.
+const (
+	smallNode = 24
+	largeNode = 32
+)
+
+// CheckSize returns an error that names the sizes that Growth accepts if pus is none of them.
+func CheckSize(pus int) error {
+	if pus <= 0 || pus%(2*smallNode) != 0 && pus%(2*largeNode) != 0 || pus > topotree.MaxPUs {
+		return fmt.Errorf("give multiples of %d or %d, up to %d", 2*smallNode, 2*largeNode, topotree.MaxPUs)
+	}
+	return nil
+}
+
 // machineOf returns GrowthMachine with the given number of PUs.
 func machineOf(pus int) (*profiles.Profile, error) {
-	each := 24
-	if pus%(2*each) != 0 {
-		each = 32
+	if err := CheckSize(pus); err != nil {
+		return nil, fmt.Errorf("%d PUs: %w", pus, err)
 	}
-	if pus <= 0 || pus%(2*each) != 0 || pus > topotree.MaxPUs {
-		return nil, fmt.Errorf("%d PUs: give multiples of 48 or of 64, up to %d", pus, topotree.MaxPUs)
+	each := smallNode
+	if pus%(2*each) != 0 {
+		each = largeNode
 	}
 	p, err := profiles.Builtin(GrowthMachine)
 	if err != nil {

@@ -109,7 +109,7 @@ func (r *run) apply(t *testing.T) {
 	}
 	for _, document := range r.manifests {
 		document = strings.ReplaceAll(document, "MODEL.gguf", "tales.gguf")
-		objects = append(objects, strings.ReplaceAll(document, "sandwich:latest", "sandwich:test"))
+		objects = append(objects, imageLine.ReplaceAllString(document, "${1}sandwich:test"))
 	}
 	for _, document := range objects {
 		if err := r.create(document, false); err != nil && !errors.IsAlreadyExists(err) {
@@ -117,6 +117,9 @@ func (r *run) apply(t *testing.T) {
 		}
 	}
 }
+
+// imageLine matches the image of an exported manifest, which has the tag of the version.
+var imageLine = regexp.MustCompile(`(image: )sandwich:\S+`)
 
 const apiKey = "key-of-the-test"
 

@@ -9,6 +9,7 @@ import (
 
 // Config describes the pods that serve with a plan.
 type Config struct {
+	Image             string // that the pods run
 	Kind              string // of host that the plan was made for; a label value
 	PUs               string // that tune could use
 	CPUs              int    // whole CPUs of a pod
@@ -38,10 +39,13 @@ func Write(s *sheet.Sheet, c Config) {
 	s.Note("Plans of other kinds of hosts: apply their exports, too. Each has a Deployment of its own; the Service,")
 	s.Note("the PodDisruptionBudget and the InferencePool are the same. An InferencePool needs its CRD and a")
 	s.Note("picker of endpoints; leave it out without them.")
+	s.Note("Nodes use the image %s of the release if it was loaded there, and pull it otherwise; for a registry, write",
+		c.Image)
+	s.Note("its name before the image.")
 	s.Add(rule(c.Kind) + separator)
 	stop := preStop + c.DrainDelay + c.Grace + margin
-	s.Line(deployment, c.Kind, c.Kind, c.Kind, c.Kind, c.Kind, seconds(stop), c.DrainDelay, c.Grace, seconds(preStop),
-		c.CPUs, c.MemoryMiB, c.CPUs, c.MemoryMiB)
+	s.Line(deployment, c.Kind, c.Kind, c.Kind, c.Kind, c.Kind, seconds(stop), c.Image, c.DrainDelay, c.Grace,
+		seconds(preStop), c.CPUs, c.MemoryMiB, c.CPUs, c.MemoryMiB)
 	s.Add("---\n" + service + separator + budget + separator + pool)
 }
 
@@ -102,7 +106,7 @@ spec:
         seccompProfile: {type: RuntimeDefault}
       containers:
         - name: sandwich
-          image: sandwich:latest
+          image: %s
           args: ["serve", "--strict", "--plans", "/plans", "--model", "/models/MODEL.gguf",
             "--listen", "0.0.0.0:8080", "--api-key-file", "/keys/keys", "--health-listen", "0.0.0.0:8081",
             "--open-metrics", "--drain-delay", "%s", "--grace", "%s"]

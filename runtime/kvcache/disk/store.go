@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"sandwich/internal/owner"
+	"sandwich/profiles/retention"
 )
 
 // Options configures Open. Zero fields take the defaults stated after their descriptions.
@@ -77,7 +78,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{dir: dir, options: o, files: o.Files, pace: pace{rate: o.WriteRate}}
 	s.warn = warnOnce(o.Warn)
 	s.writable.Store(true)
-	if err := os.MkdirAll(dir, 0o700); err != nil && !readOnly(err) {
+	if err := retention.MakeDir(dir, 0o700); err != nil && !readOnly(err) {
 		return nil, fmt.Errorf("the cache folder %s cannot be used: %w", dir, err)
 	}
 	if err := checkOwner(dir); err != nil {

@@ -26,6 +26,9 @@ type Architecture struct {
 	// have. Either may be nil.
 	Read   func(*metadata.Reader, *model.Config)
 	ReadHF func(*hf.File, *model.Config) error
+	// Defaults has the values of config.json that published files leave out, as a JSON object:
+	// those of the configuration class in transformers 5. "" means none.
+	Defaults string
 	// Knows lists features of a config.json that ReadHF handles and that are refused for other
 	// families: windows, gelu, acts (all activations), biases, yarn, linear, longrope. gpt2 means
 	// that sizes may have the names of GPT-2.

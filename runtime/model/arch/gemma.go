@@ -98,7 +98,7 @@ func readGemmaHF(h *hf.File, c *model.Config, period int) error {
 
 func init() {
 	Register(Architecture{Name: "gemma3", Decoder: gemma3, Vocabulary: gemmaVocabulary, Check: checkMaybeWindows,
-		HF: []string{"gemma3_text"}, Knows: []string{"windows", "gelu", "linear"},
+		HF: []string{"gemma3_text"}, Knows: []string{"windows", "gelu", "linear"}, Defaults: gemma3Defaults,
 		ReadHF: readGemma3HF,
 		Read: func(m *metadata.Reader, c *model.Config) {
 			if m.Has("attention.sliding_window") { // else all layers have full attention
@@ -138,6 +138,13 @@ func gemma3(b *model.Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 	b.Cap(b.Scales.LogitCap)
 }
+
+// gemma3Defaults has the fields that the published multimodal files of Gemma 3 leave out of their
+// text part.
+const gemma3Defaults = `{"vocab_size":262208,"hidden_size":2304,"intermediate_size":9216,"num_hidden_layers":26,
+	"num_attention_heads":8,"num_key_value_heads":4,"head_dim":256,"hidden_activation":"gelu_pytorch_tanh",
+	"max_position_embeddings":131072,"rms_norm_eps":1e-6,"rope_theta":1000000,"query_pre_attn_scalar":256,
+	"sliding_window":4096}`
 
 // readGemma3HF reads the configuration of Gemma 2, and the rotation base of windowed layers.
 func readGemma3HF(h *hf.File, c *model.Config) error {

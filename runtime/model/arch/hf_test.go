@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
 	"sandwich/runtime/model/arch"
 	"sandwich/runtime/model/synth"
 )
@@ -128,6 +129,23 @@ var hubConfigs = map[string]string{
 	"tinyllama-1.1b": `{"model_type":"llama","hidden_act":"silu","hidden_size":2048,"intermediate_size":5632,"max_position_embeddings":2048,
 		"num_attention_heads":32,"num_hidden_layers":22,"num_key_value_heads":4,"rms_norm_eps":1e-05,"rope_scaling":null,
 		"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":32000}`,
+}
+
+// TestGemma3Defaults reads the configuration of Gemma 3 4B, which leaves out fields of its text
+// part.
+func TestGemma3Defaults(t *testing.T) {
+	c, typ, err := arch.FromHF([]byte(`{"model_type":"gemma3","text_config":{"hidden_size":2560,
+		"intermediate_size":10240,"model_type":"gemma3_text","num_hidden_layers":34,
+		"rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024},"torch_dtype":"bfloat16"}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := model.Dims{Hidden: 2560, Layers: 34, Heads: 8, KVHeads: 4, HeadDim: 256, FFN: 10240, Vocab: 262208,
+		Context: 131072}
+	if !reflect.DeepEqual(c.Dims, want) || typ != gguf.BF16 || !c.Tied || c.Eps != 1e-6 || c.RopeBase != 1e6 ||
+		c.Windows.Size != 1024 || c.Windows.Base != 10000 || c.Scales.Attn != 0 {
+		t.Errorf("%+v of %s, want %+v", c, typ, want)
+	}
 }
 
 // TestFromHF reads configurations as the Hugging Face hub has them.

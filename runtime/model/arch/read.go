@@ -38,6 +38,11 @@ func FromHF(data []byte, readFile func(name string) ([]byte, error)) (model.Conf
 	if err != nil {
 		return model.Config{}, 0, err
 	}
+	if arch.Defaults != "" {
+		if err := h.Default(arch.Defaults); err != nil {
+			return model.Config{}, 0, err
+		}
+	}
 	if err := h.Check(arch.Knows); err != nil {
 		return model.Config{}, 0, err
 	}

@@ -5,7 +5,9 @@ package hf
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -56,7 +58,8 @@ type File struct {
 	Text json.RawMessage `json:"text_config"` // the text part of a multimodal model
 	encoderFields
 
-	data []byte // of the file, or of its text part
+	data     []byte // of the file, or of its text part
+	defaults []byte // JSON with values of fields that data lacks; nil: none
 }
 
 // Parse decodes a config.json. It returns the text part of a multimodal model, with the fields
@@ -87,12 +90,57 @@ func Parse(data []byte) (*File, error) {
 	return t, nil
 }
 
+// Default sets fields that the file lacks, also for Decode. defaults is a JSON object in the form
+// of config.json.
+func (h *File) Default(defaults string) error {
+	t := &File{data: h.data, defaults: []byte(defaults)}
+	if err := t.Decode(t); err != nil {
+		return err
+	}
+	if h.Tied != nil { // the fields that Parse completes
+		t.Tied = h.Tied
+	}
+	t.DType, t.DTypeNew, t.Name = h.DType, h.DTypeNew, h.Name
+	*h = *t
+	return nil
+}
+
 // Decode reads further fields of the file, those of one family.
 func (h *File) Decode(to any) error {
-	if err := json.Unmarshal(h.data, to); err != nil {
-		return fmt.Errorf("invalid config.json: %w", err)
+	for _, data := range [][]byte{h.defaults, h.data} {
+		if data == nil {
+			continue
+		}
+		err := json.Unmarshal(data, to)
+		var wrong *json.UnmarshalTypeError
+		switch {
+		case errors.As(err, &wrong) && wrong.Field != "":
+			return fmt.Errorf("invalid config.json: %s must be %s, not %s", wrong.Field, kindOf(wrong.Type),
+				wrong.Value)
+		case errors.As(err, &wrong):
+			return fmt.Errorf("invalid config.json: it must be an object, not %s", wrong.Value)
+		case err != nil:
+			return fmt.Errorf("invalid config.json: %w", err)
+		}
 	}
 	return nil
+}
+
+// kindOf names the JSON value that a field accepts.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "an integer"
 }
 
 // Check returns an error for a feature that is neither common to all families nor in known.

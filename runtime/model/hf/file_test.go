@@ -25,7 +25,11 @@ func TestParse(t *testing.T) {
 			"float16", 0, ""},
 		{"unused text part", `{"hidden_size":8,"text_config":{"hidden_size":9}}`, 8, "", 0, ""},
 		{"number as text part", `{"text_config":7}`, 0, "", 0, "invalid config.json"},
-		{"text as a size", `{"hidden_size":"x"}`, 0, "", 0, "invalid config.json"},
+		{"text as a size", `{"hidden_size":"x"}`, 0, "", 0,
+			"invalid config.json: hidden_size must be an integer, not string"},
+		{"fraction as a size", `{"hidden_size":8.5}`, 0, "", 0, "hidden_size must be an integer, not number 8.5"},
+		{"number as types of layers", `{"layer_types":[1]}`, 0, "", 0, "layer_types must be a string, not number"},
+		{"list", `[]`, 0, "", 0, "invalid config.json: it must be an object, not array"},
 		{"not JSON", `{`, 0, "", 0, "invalid config.json"},
 		{"two heads", `{"tie_word_embeddings":true,"text_config":{"tie_word_embeddings":false}}`, 0, "", 0,
 			"tie_word_embeddings true with false"},
@@ -63,5 +67,28 @@ func TestLinearScaling(t *testing.T) {
 		if (err == nil) != (want > 0) || c.RopeScale != want {
 			t.Errorf("factor %v: scale %v, %v", factor, c.RopeScale, err)
 		}
+	}
+}
+
+// TestDefault checks that defaults apply to missing fields only, also in Decode, and that they keep
+// what the text part has from the whole file.
+func TestDefault(t *testing.T) {
+	h, err := Parse([]byte(`{"dtype":"float16","tie_word_embeddings":false,"_name_or_path":"x/y",
+		"text_config":{"hidden_size":9,"num_attention_heads":3}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const defaults = `{"hidden_size":1,"num_hidden_layers":7,"tie_word_embeddings":true,"key_of_family":5}`
+	if err := h.Default(defaults); err != nil {
+		t.Fatal(err)
+	}
+	var own struct {
+		Key int `json:"key_of_family"`
+	}
+	if err := h.Decode(&own); err != nil || own.Key != 5 {
+		t.Errorf("Decode: %+v, %v", own, err)
+	}
+	if h.Hidden != 9 || h.Layers != 7 || h.Heads != 3 || *h.Tied || h.DTypeNew != "float16" || h.Name != "x/y" {
+		t.Errorf("%+v", h)
 	}
 }

@@ -4,6 +4,9 @@ package metadata
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"sandwich/runtime/model"
 )
 
 // Reader reads the keys of one architecture from a GGUF file, or from the values of a plan. It
@@ -55,9 +58,17 @@ func (m *Reader) Ints(suffix string) ([]int32, bool) { return m.source.Ints(m.Ke
 // Tensors reports which of the first layers have a tensor blk.LAYER.name.
 func (m *Reader) Tensors(name string, layers int) []bool { return m.source.Tensors(name, layers) }
 
-// Size reads a required count from 1 to most. It returns 1 after an error.
+// Size reads a required count from 1 to most. It returns 1 after an error. A list with the same
+// count for every layer counts as that count.
 func (m *Reader) Size(suffix string, most uint64) int {
 	v, ok := m.Uint(suffix)
+	if list, each := m.Ints(suffix); !ok && each && len(list) > 0 {
+		if slices.Min(list) != slices.Max(list) {
+			m.Fail("%s differs between layers, which is %w", m.Key(suffix), model.ErrUnsupported)
+			return 1
+		}
+		v, ok = uint64(max(0, list[0])), true
+	}
 	if !ok {
 		m.Fail("%s has no %s: %s", m.from, m.Key(suffix), m.missingKeyHint())
 		return 1

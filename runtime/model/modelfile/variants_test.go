@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,44 @@ func TestKeysOfOtherTypes(t *testing.T) {
 	}
 	if _, err := modelfile.Load(f); err == nil || !strings.Contains(err.Error(), "invalid value 8 for "+key) {
 		t.Error(err)
+	}
+}
+
+// TestListsOfSizes checks that a count may be given as a list with one entry per layer, as some
+// converters do, if all are equal.
+func TestListsOfSizes(t *testing.T) {
+	c := synth.Small("qwen3")
+	c.Layers = 6 // a list of 6 entries makes the header longer by 32 bytes, the alignment
+	raw := write(t, c, gguf.F32, 1)
+	const key = "qwen3.attention.head_count"
+	at := bytes.Index(raw, append([]byte(key), 4)) + len(key) // 4: uint32
+	for _, test := range []struct {
+		last int
+		want string
+	}{
+		{c.Heads, ""},
+		{c.Heads * 2, key + " differs between layers, which is not supported"},
+	} {
+		list := binary.LittleEndian.AppendUint32(nil, 9) // an array
+		list = binary.LittleEndian.AppendUint32(list, 5) // of int32
+		list = binary.LittleEndian.AppendUint64(list, uint64(c.Layers))
+		for range c.Layers - 1 {
+			list = binary.LittleEndian.AppendUint32(list, uint32(c.Heads))
+		}
+		list = binary.LittleEndian.AppendUint32(list, uint32(test.last))
+		f, err := gguf.Parse(slices.Concat(raw[:at], list, raw[at+8:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := modelfile.Load(f)
+		switch {
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("last layer %d: %v, want %q", test.last, err, test.want)
+		case test.want == "" && err != nil:
+			t.Errorf("equal entries: %v", err)
+		case test.want == "" && m.Dims.Heads != c.Heads:
+			t.Errorf("%d heads, want %d", m.Dims.Heads, c.Heads)
+		}
 	}
 }
 

@@ -24,7 +24,6 @@ const maxFields = 256
 // unsupported lists fields of other servers that would change the answer, each with the value that
 // does not; "" stands for false.
 var unsupported = map[string]string{
-	"structured_outputs":         "",
 	"format":                     "",
 	"guided_regex":               "",
 	"structural_tag":             "",

@@ -127,10 +127,21 @@ func (c *Counters) Finished(r *api.Result, s Series, took time.Duration) {
 }
 
 // Text returns all metrics in the Prometheus text format. bodyBytes is the memory of request
-// bodies.
-func (c *Counters) Text(bodyBytes int64, more []Metric) []byte {
+// bodies. Series of a model for which shown returns false are left out; if shown is nil, all are
+// written.
+func (c *Counters) Text(bodyBytes int64, more []Metric, shown func(model string) bool) []byte {
 	own, histograms := c.collect(bodyBytes)
-	return exposition(append(own, more...), histograms)
+	samples := append(own, more...)
+	if shown != nil {
+		hidden := func(labels [][2]string) bool {
+			return slices.ContainsFunc(labels, func(l [2]string) bool { return l[0] == "model" && !shown(l[1]) })
+		}
+		samples = slices.DeleteFunc(samples, func(m Metric) bool { return hidden(m.Labels) })
+		for i := range histograms {
+			histograms[i].of = slices.DeleteFunc(histograms[i].of, func(l labeled) bool { return hidden(l.labels) })
+		}
+	}
+	return exposition(samples, histograms)
 }
 
 // FirstToken observes the time from a request to its first token.

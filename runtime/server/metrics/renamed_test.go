@@ -21,7 +21,7 @@ func TestPreviousNames(t *testing.T) {
 		{Name: "sandwich_waiting_requests", Value: 2, Labels: [][2]string{{"class", "reactive"}, {"model", "a"}}},
 		{Name: "sandwich_waiting_requests", Value: 3, Labels: [][2]string{{"class", "reactive"}, {"model", "b"}}},
 		{Name: "sandwich_lost_devices_total", Value: 1, Counter: true, Labels: [][2]string{{"device", "x"}}},
-	}))
+	}, nil))
 	for _, want := range []string{
 		"sandwich_request_seconds_count 2\n", "sandwich_request_seconds_sum 2\n",
 		"sandwich_queue_seconds_count{class=\"reactive\"} 1\n", "sandwich_queue_seconds_count{class=\"proactive\"} 1\n",

@@ -11,8 +11,36 @@ import (
 	"sandwich/runtime/server/jsontext"
 )
 
+// structuredOutputs is the object of vLLM that replaces its guided_ fields.
+type structuredOutputs struct {
+	JSON       json.RawMessage `json:"json"`
+	JSONObject *bool           `json:"json_object"`
+	Choice     []string        `json:"choice"`
+	Grammar    *string         `json:"grammar"`
+	Regex      json.RawMessage `json:"regex"`
+	Tag        json.RawMessage `json:"structural_tag"`
+}
+
+// structured is the field with structuredOutputs.
+const structured = "structured_outputs"
+
+// check returns an error for the members that are not supported.
+func (o *structuredOutputs) check() *apierr.Error {
+	for _, m := range []struct {
+		raw  json.RawMessage
+		name string
+	}{{o.Regex, "regex"}, {o.Tag, "structural_tag"}} {
+		if !jsontext.IsEmpty(m.raw) {
+			return apierr.Invalid(structured, "has %s, which is not supported; use json, json_object, choice or "+
+				"grammar", m.name)
+		}
+	}
+	return nil
+}
+
 // format returns the form of the answer. It reads OpenAI's response_format, llama-server's grammar
-// and json_schema, and vLLM's guided_json, guided_grammar and guided_choice, and refuses conflicts.
+// and json_schema, and vLLM's structured_outputs, guided_json, guided_grammar and guided_choice,
+// and refuses conflicts.
 func (b *Common) format() (api.Format, *apierr.Error) {
 	var given []api.Format
 	f, e := responseFormat(b.ResponseFormat)
@@ -20,10 +48,17 @@ func (b *Common) format() (api.Format, *apierr.Error) {
 		return f, e
 	}
 	given = append(given, f)
+	of := &b.Structured
+	if e := of.check(); e != nil {
+		return f, e
+	}
+	if of.JSONObject != nil && *of.JSONObject {
+		given = append(given, api.Format{Kind: api.JSONObject, Param: structured})
+	}
 	for _, g := range []struct {
 		raw  json.RawMessage
 		name string
-	}{{b.JSONSchema, "json_schema"}, {b.GuidedJSON, "guided_json"}} {
+	}{{b.JSONSchema, "json_schema"}, {b.GuidedJSON, "guided_json"}, {of.JSON, structured}} {
 		if jsontext.IsEmpty(g.raw) {
 			continue
 		}
@@ -37,17 +72,24 @@ func (b *Common) format() (api.Format, *apierr.Error) {
 	for _, g := range []struct {
 		text *string
 		name string
-	}{{b.Grammar, "grammar"}, {b.GuidedGrammar, "guided_grammar"}} {
+	}{{b.Grammar, "grammar"}, {b.GuidedGrammar, "guided_grammar"}, {of.Grammar, structured}} {
 		if g.text != nil && *g.text != "" {
 			given = append(given, api.Format{Kind: api.GBNF, Text: *g.text, Param: g.name})
 		}
 	}
-	if len(b.GuidedChoice) > 0 {
-		given = append(given, api.Format{Kind: api.GBNF, Text: alternatives(b.GuidedChoice), Param: "guided_choice"})
+	for _, g := range []struct {
+		texts []string
+		name  string
+	}{{b.GuidedChoice, "guided_choice"}, {of.Choice, structured}} {
+		if len(g.texts) > 0 {
+			given = append(given, api.Format{Kind: api.GBNF, Text: alternatives(g.texts), Param: g.name})
+		}
 	}
 	for _, g := range given {
 		switch {
 		case g.Kind == api.FreeText:
+		case f.Kind != api.FreeText && g != f && g.Param == f.Param:
+			return f, apierr.Invalid(g.Param, "has several forms of the answer; send one of them")
 		case f.Kind != api.FreeText && g != f:
 			return f, apierr.Invalid(g.Param, "cannot be combined with %s; send one of them", f.Param)
 		default:

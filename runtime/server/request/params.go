@@ -62,6 +62,7 @@ type Common struct {
 	GuidedJSON          json.RawMessage   `json:"guided_json"`
 	GuidedGrammar       *string           `json:"guided_grammar"`
 	GuidedChoice        []string          `json:"guided_choice"`
+	Structured          structuredOutputs `json:"structured_outputs"`
 	Modalities          []string          `json:"modalities"`
 	Echo                *bool             `json:"echo"`
 	BestOf              *jsontext.Integer `json:"best_of"`

@@ -181,7 +181,7 @@ func fitsInMemory(groups [][]*plans.Plan, blocks, rows int) error {
 			need += f.Total(1)
 		}
 	}
-	if free := mem.Available(); free > 0 && need > free {
+	if free := mem.Available(); free >= 0 && need > free {
 		return fmt.Errorf("%w: the two plans need %s (their weights in %d copies) and %s is free; measure on a larger "+
 			"runner", ErrOutOfMemory, mem.FormatBytes(need), len(groups), mem.FormatBytes(free))
 	}

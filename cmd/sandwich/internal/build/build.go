@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
 // Set by the Makefile through -ldflags; a plain `go build` falls back to what the toolchain
@@ -17,6 +18,10 @@ var version, commit = "dev", ""
 
 // Version returns the version of the build, "dev" if it was not made by the Makefile.
 func Version() string { return version }
+
+// Image returns the name of the container image of a version in releases. Tags have no plus sign.
+// No tag is "latest", which Kubernetes pulls although a node has it.
+func Image(version string) string { return "sandwich:" + strings.ReplaceAll(version, "+", "-") }
 
 // Line returns the output of the verb version and the flag --version.
 func Line() string {

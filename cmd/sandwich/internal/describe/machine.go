@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
@@ -56,21 +57,21 @@ func Print(w io.Writer, p *profiles.Profile) error {
 func Head(w io.Writer, p *profiles.Profile) {
 	m, s := p.Machine, p.Machine.Summary()
 	fmt.Fprintf(w, "%s (%s)\n", show.OrUnknown(p.Host.CPUModel), show.OrUnknown(p.Host.Arch))
-	fmt.Fprintf(w, "  %s, %s, %s, %s\n", show.Plural(s.Packages, "package"), show.Plural(s.NUMANodes, "NUMA node"),
-		show.Plural(s.Cores, "core"), show.Plural(s.PUs, "PU"))
+	fmt.Fprintf(w, "  %s, %s, %s, %s\n", message.Plural(s.Packages, "package"),
+		message.Plural(s.NUMANodes, "NUMA node"), message.Plural(s.Cores, "core"), message.Plural(s.PUs, "PU"))
 	cores := p.CorePUs()
-	line := fmt.Sprintf("  allowed PUs %s", show.OrNone(m.Allowed.Brief()))
+	line := fmt.Sprintf("  allowed PUs %s", message.OrNone(m.Allowed.Brief()))
 	if q := p.QuotaPUs(); q > 0 {
 		line += fmt.Sprintf(", CPU quota %.4g", m.QuotaCPUs)
 	}
 	if !m.Offline.IsEmpty() {
 		line += ", offline " + m.Offline.String()
 	}
-	where := "(" + show.OrNone(cores.Brief()) + ")"
+	where := "(" + message.OrNone(cores.Brief()) + ")"
 	if p.LeavesChoice(0) {
 		where = "that other processes use least when it starts"
 	}
-	fmt.Fprintf(w, "%s; an untuned plan runs on %s %s\n", line, show.Plural(cores.Count(), "PU"), where)
+	fmt.Fprintf(w, "%s; an untuned plan runs on %s %s\n", line, message.Plural(cores.Count(), "PU"), where)
 	if len(p.Host.ISA) > 0 {
 		fmt.Fprintf(w, "  instruction sets: %s\n", strings.Join(p.Host.ISA, " "))
 	}
@@ -189,7 +190,7 @@ func Tables(w io.Writer, p *profiles.Profile) error {
 	}
 	for _, n := range p.Machine.Memory {
 		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), show.Size(n.Bytes),
-			show.OrNone(n.CPUs.String()) + near[n.ID]})
+			message.OrNone(n.CPUs.String()) + near[n.ID]})
 	}
 	for _, o := range p.Machine.Objects {
 		rows = append(rows, []string{o.Kind.String(), objectID(o.ID), show.Size(o.Bytes), o.CPUs.String()})

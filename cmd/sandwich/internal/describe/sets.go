@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 )
@@ -36,7 +36,7 @@ func printSets(w io.Writer, sets []profiles.SetFigure) {
 				domain += ", " + what
 			}
 			fmt.Fprintf(w, "%s  %-22s  %s  %s%s\n",
-				title, domain, show.Plural(f.CPUs.Count(), "PU"), profiles.FormatRate(f.Median, f.Unit), setRange(f))
+				title, domain, message.Plural(f.CPUs.Count(), "PU"), profiles.FormatRate(f.Median, f.Unit), setRange(f))
 			title = ""
 		}
 	}

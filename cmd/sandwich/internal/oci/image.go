@@ -3,6 +3,7 @@ package oci
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
@@ -15,9 +16,16 @@ type Image struct {
 	Layer    []byte // tar, compressed with gzip
 }
 
+// imageName is the annotation from which containerd and Docker take the name of an image; the
+// annotation of the layout has the tag alone.
+const imageName = "io.containerd.image.name"
+
+// defaultRegistry is the prefix by which engines complete a name without a registry.
+const defaultRegistry = "docker.io/library/"
+
 // WriteImages writes container images into a layout, which is created if necessary, and names their
-// index. Engines choose the image of their platform from it.
-func WriteImages(ctx context.Context, dir, tag string, images []Image) error {
+// index. Engines choose the image of their platform from it. name has the form NAME:TAG.
+func WriteImages(ctx context.Context, dir, name string, images []Image) error {
 	l := layout(dir)
 	var list []v1.Descriptor
 	for _, i := range images {
@@ -42,5 +50,8 @@ func WriteImages(ctx context.Context, dir, tag string, images []Image) error {
 	if err != nil {
 		return err
 	}
-	return l.name(ctx, newBlob(v1.MediaTypeImageIndex, data), tag)
+	all := newBlob(v1.MediaTypeImageIndex, data)
+	all.Annotations = map[string]string{imageName: defaultRegistry + name}
+	_, tag, _ := strings.Cut(name, ":")
+	return l.name(ctx, all, tag)
 }

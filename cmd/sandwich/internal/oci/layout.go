@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,7 +72,11 @@ func (l layout) name(ctx context.Context, manifest blob, tag string) error {
 		return err
 	}
 	named := manifest.Descriptor
-	named.Annotations = map[string]string{v1.AnnotationRefName: tag}
+	named.Annotations = maps.Clone(named.Annotations)
+	if named.Annotations == nil {
+		named.Annotations = map[string]string{}
+	}
+	named.Annotations[v1.AnnotationRefName] = tag
 	data, err := x.with(tag, named)
 	if err != nil {
 		return err
@@ -81,7 +86,7 @@ func (l layout) name(ctx context.Context, manifest blob, tag string) error {
 
 // open creates the folder if necessary and locks it against other writers until unlock is called.
 func (l layout) open(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(string(l), 0o755); err != nil {
+	if err := retention.MakeDir(string(l), 0o755); err != nil {
 		return nil, err
 	}
 	dir, err := os.Open(string(l))

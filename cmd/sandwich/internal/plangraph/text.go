@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/runtime/offload/execgraph"
 )
@@ -32,9 +33,9 @@ func Text(w io.Writer, graphs []*execgraph.Graph) error {
 
 // title describes the forward of a graph.
 func title(g *execgraph.Graph) string {
-	rows := show.Plural(g.Rows, "row")
+	rows := message.Plural(g.Rows, "row")
 	if g.Phase == "decode" {
-		rows = show.Plural(g.Rows, "sequence")
+		rows = message.Plural(g.Rows, "sequence")
 	}
 	took := "predicted time unknown"
 	if !g.Unknown {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
@@ -108,7 +108,7 @@ func draftsText(list []evidence.Expected) string {
 	for i, x := range list {
 		parts[i] = fmt.Sprintf("%.2f times the speed at %.0f %%", x.Speed, 100*x.Acceptance)
 		if x.Depth > 0 {
-			parts[i] += fmt.Sprintf(" (%s per step)", show.Plural(x.Depth, "drafted token"))
+			parts[i] += fmt.Sprintf(" (%s per step)", message.Plural(x.Depth, "drafted token"))
 		}
 	}
 	return "one sequence by acceptance: " + strings.Join(parts, ", ")

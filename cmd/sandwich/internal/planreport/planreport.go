@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans"
 	"sandwich/plans/bundle"
 	"sandwich/plans/summary"
@@ -58,15 +59,15 @@ func Print(w io.Writer, b *bundle.Bundle, memory string) {
 	}
 	rows := [][]string{
 		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
-		{"host", fmt.Sprintf("%s, needs %s", s.CPU, show.OrNone(strings.Join(s.ISA, " ")))},
+		{"host", fmt.Sprintf("%s, needs %s", s.CPU, message.OrNone(strings.Join(s.ISA, " ")))},
 		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", summary.DescribePUs(b, s.Service.PrefillPUs),
 			s.SeqMax,
 			s.Chunk)},
 		{"decode", decode},
 		{"ranks", ranksText(s.Service.Ranks)},
 		{"memory", memory},
-		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", show.Plural(len(b.Plan.Kernels()), "micro-kernel"),
-			show.Plural(len(s.Prefill)+tables, "table"))},
+		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)",
+			message.Plural(len(b.Plan.Kernels()), "micro-kernel"), message.Plural(len(s.Prefill)+tables, "table"))},
 		{"content", s.Content},
 	}
 	if s.Unit != "" {

@@ -6,6 +6,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans"
 	"sandwich/plans/check"
 	"sandwich/profiles"
@@ -41,7 +42,7 @@ func PrintVerdict(w io.Writer, v *Verified) error {
 			mem.FormatBytes(p.Panels), float64(p.Panels)/float64(p.File))
 	}
 	if k := v.Kernels; k != nil {
-		fmt.Fprintf(w, "  %s built in %s\n", show.Plural(k.Count, "kernel"), profiles.FormatSeconds(k.Seconds))
+		fmt.Fprintf(w, "  %s built in %s\n", message.Plural(k.Count, "kernel"), profiles.FormatSeconds(k.Seconds))
 	}
 	if len(v.Keys) > 0 {
 		var rows [][]string

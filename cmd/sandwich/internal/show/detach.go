@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"sandwich/cmd/sandwich/internal/asynclog"
+	"sandwich/internal/message"
 )
 
 // detachedBytes limits the bytes that wait for the reader of standard output, and of standard
@@ -29,7 +30,7 @@ func Detach() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stdout.Store(asynclog.New(os.Stdout, detachedBytes))
 	stderr.Store(asynclog.New(os.Stderr, detachedBytes))
-	OnDrop(func(lines int64) { Notice("warning: the log lost " + Plural(int(lines), "line")) })
+	OnDrop(func(lines int64) { Notice("warning: the log lost " + message.Plural(int(lines), "line")) })
 	log.SetOutput(Stderr())
 }
 

@@ -3,7 +3,6 @@ package show
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"sandwich/runtime/mem"
@@ -18,26 +17,10 @@ func Clip(s string, n int) string {
 	return s
 }
 
-// Plural formats a number with a noun, in the plural unless n is 1.
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
 // OrUnknown returns s, or "unknown" if s is empty.
 func OrUnknown(s string) string {
 	if s == "" {
 		return "unknown"
-	}
-	return s
-}
-
-// OrNone returns s, or "none" if s is empty.
-func OrNone(s string) string {
-	if s == "" {
-		return "none"
 	}
 	return s
 }

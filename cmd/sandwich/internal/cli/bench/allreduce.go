@@ -14,6 +14,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/mem"
@@ -156,7 +157,7 @@ var reduceReport = show.Report[measure.AllReduceRow]{
 			ofCeiling = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Ceiling)
 		}
 		return []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads,
-			show.Plural(r.PUs, "PU")), r.Way,
+			message.Plural(r.PUs, "PU")), r.Way,
 			mem.FormatBytes(r.Bytes), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.P10),
 			profiles.FormatSeconds(r.P90),
 			fmt.Sprintf("%.2f", r.Rate/1e9), ofCeiling, r.CeilingOf}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/tuner/measure/chart"
 	"sandwich/tuner/measure/kernels"
@@ -90,7 +91,7 @@ func productCells(r *kernels.ProductRow, peers bool) []string {
 // whose interval is below kernels.LowestRatio.
 func printPeers(w io.Writer, rows, peers []kernels.ProductRow) error {
 	for _, s := range kernels.SummarizePeers(rows, peers) {
-		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", show.Plural(s.Threads, "thread"))
+		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", message.Plural(s.Threads, "thread"))
 		for _, m := range s.Means {
 			fmt.Fprintf(w, "  %-18s %5.2f  over %d products, least %.2f\n", m.Name, m.Mean, m.Products, m.Least)
 		}

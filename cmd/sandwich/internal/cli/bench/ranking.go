@@ -47,6 +47,11 @@ func newBenchRanking() *cobra.Command {
 		if err := simulation.CheckLoad(); err != nil {
 			return exit.Usage(err)
 		}
+		for _, pus := range *sizes {
+			if err := ranking.CheckSize(pus); err != nil {
+				return exit.Usage(fmt.Errorf("--pus %d: %w", pus, err))
+			}
+		}
 		return rankingReport.After(c, *format)(growth(c.Context(), model, *typ, &simulation, *sizes))
 	}
 	return c

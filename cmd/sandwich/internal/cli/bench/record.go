@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -139,7 +138,7 @@ func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profil
 		}
 		return p, nil
 	}
-	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+	if err := retention.MakeDir(f.dir, 0o755); err != nil {
 		return nil, exit.Usage(err)
 	}
 	measure := machine.MeasureFlag("full")

@@ -9,6 +9,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/runtime/model/cost"
 	"sandwich/tuner/measure"
@@ -148,7 +149,7 @@ func (o *rooflineOut) table(w io.Writer) error {
 		return err
 	}
 	if short > 0 {
-		fmt.Fprintf(w, "not shown: %s of less than %s\n", show.Plural(short, "op"), profiles.FormatSeconds(o.least))
+		fmt.Fprintf(w, "not shown: %s of less than %s\n", message.Plural(short, "op"), profiles.FormatSeconds(o.least))
 	}
 	fmt.Fprintln(w)
 	return nil

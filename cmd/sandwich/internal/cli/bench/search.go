@@ -100,8 +100,7 @@ func checkCompare(o *compare.Options) error {
 	}
 	for _, s := range o.Strategies {
 		if search.About(s) == "" {
-			return fmt.Errorf("--strategies %s is unknown; use %s", show.Clip(s, 40), strings.Join(search.Strategies(),
-				", "))
+			return flags.Unknown("strategies", s, search.Strategies()...)
 		}
 	}
 	for _, s := range o.Sigmas {

@@ -13,6 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/mem"
 )
@@ -161,7 +162,7 @@ shares are kept, and so are pinned prefixes that are not named.`,
 			return err
 		}
 		removed, err := o.remove(args, all, unused)
-		fmt.Fprintf(c.OutOrStdout(), "removed %s\n", show.Plural(removed, "block"))
+		fmt.Fprintf(c.OutOrStdout(), "removed %s\n", message.Plural(removed, "block"))
 		return err
 	}
 	return c
@@ -240,8 +241,8 @@ again. The exit code is 1 if there was one.`,
 				return err
 			}
 		}
-		fmt.Fprintf(c.OutOrStdout(), "%s, %s, %d damaged\n", show.Plural(len(objects), "block"), mem.FormatBytes(bytes),
-			damaged)
+		fmt.Fprintf(c.OutOrStdout(), "%s, %s, %d damaged\n", message.Plural(len(objects), "block"),
+			mem.FormatBytes(bytes), damaged)
 		if damaged > 0 {
 			return exit.Silent(exit.Failed)
 		}

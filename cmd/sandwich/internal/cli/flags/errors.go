@@ -35,15 +35,30 @@ func Error(c *cobra.Command, err error) error {
 			err = fmt.Errorf("unknown flag -%s: %s%s", show.Clip(all, 40), text, help)
 			break
 		}
-		value := show.Clip(bad.GetValue(), 40)
-		if value == "" {
-			value = `""`
-		}
-		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, value, wanted(f, bad.Unwrap()), help)
+		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, shown(bad.GetValue()), wanted(f, bad.Unwrap()), help)
 	default:
 		err = fmt.Errorf("%w (%s)", err, help)
 	}
 	return exit.Usage(err)
+}
+
+// Unknown returns an error for a value that a flag does not accept. choices are the values that it
+// accepts.
+func Unknown(name, value string, choices ...string) error {
+	last := len(choices) - 1
+	list := strings.Join(choices[:last], ", ")
+	if list != "" {
+		list += " or "
+	}
+	return fmt.Errorf("--%s %s is unknown; give %s%s", name, shown(value), list, choices[last])
+}
+
+// shown returns the value of a flag for a message: shortened, and with quotes if it is empty.
+func shown(value string) string {
+	if value = show.Clip(value, 40); value == "" {
+		return `""`
+	}
+	return value
 }
 
 // spelled reports whether an argument of the program starts with the text.

@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,26 @@ func TestErrors(t *testing.T) {
 		}
 		if exit.Code(err) != exit.Input {
 			t.Errorf("%q: %v has exit code %d, want %d", c.args, err, exit.Code(err), exit.Input)
+		}
+	}
+}
+
+// TestUnknown checks the message for a value that a flag does not accept, also for an empty and a
+// very long one.
+func TestUnknown(t *testing.T) {
+	for _, c := range []struct {
+		value   string
+		choices []string
+		want    string
+	}{
+		{"xml", []string{"text", "json", "off"}, "--log xml is unknown; give text, json or off"},
+		{"", []string{"text", "json", "off"}, `--log "" is unknown; give text, json or off`},
+		{" ", []string{"text", "off"}, `--log "" is unknown; give text or off`},
+		{"a", []string{"text"}, "--log a is unknown; give text"},
+		{strings.Repeat("a", 1000), []string{"text"}, "--log " + strings.Repeat("a", 37) + "... is unknown; give text"},
+	} {
+		if err := Unknown("log", c.value, c.choices...); err.Error() != c.want {
+			t.Errorf("%.20q: %v, want %s", c.value, err, c.want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sandwich/cmd/sandwich/internal/oci"
 	"sandwich/cmd/sandwich/internal/planstore"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 )
@@ -159,7 +160,8 @@ func printRows(w io.Writer, rows []row) error {
 		"decode"}, cells, 2); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s for %s of host\n", show.Plural(len(rows), "plan"), show.Plural(len(kinds), "kind"))
+	_, err := fmt.Fprintf(w, "\n%s for %s of host\n", message.Plural(len(rows), "plan"),
+		message.Plural(len(kinds), "kind"))
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 	"sandwich/cmd/sandwich/internal/nodelabel"
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
@@ -104,7 +105,7 @@ func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
 	}
 	return exit.Usage(fmt.Errorf("--matrix %s is not in the profile, which has: %s; measure matrices with --measure "+
 		"full", name,
-		show.OrNone(strings.Join(have, ", "))))
+		message.OrNone(strings.Join(have, ", "))))
 }
 
 func printProfile(w io.Writer, p *profiles.Profile, format string) error {

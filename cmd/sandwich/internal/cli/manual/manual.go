@@ -31,7 +31,7 @@ SOURCE_DATE_EPOCH (seconds since 1970) if it is set, else none, so that equal pr
 			if err != nil {
 				return exit.Usage(err)
 			}
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := retention.MakeDir(args[0], 0o755); err != nil {
 				return exit.Usage(err)
 			}
 			return write(args[0], c.Root(), date)

@@ -13,6 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/models/store"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/runtime/mem"
 )
 
@@ -188,7 +189,7 @@ With --unfinished, remove the parts of interrupted downloads.`,
 			return nil
 		}
 		n, bytes, err := s.RemoveUnfinished(c.Context())
-		show.Notice(fmt.Sprintf("removed %s, %s", show.Plural(n, "unfinished download"), mem.FormatBytes(bytes)))
+		show.Notice(fmt.Sprintf("removed %s, %s", message.Plural(n, "unfinished download"), mem.FormatBytes(bytes)))
 		return err
 	}
 	return c

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/deviceforecast"
 	"sandwich/cmd/sandwich/internal/show"
@@ -104,8 +105,7 @@ func (f *Flags) phases() ([]phase.Phase, error) {
 	case "both":
 		return phase.All[:], nil
 	}
-	return nil, fmt.Errorf("--device-phases %s is unknown; give auto, prefill, decode or both",
-		show.Clip(f.devicePhases, 20))
+	return nil, flags.Unknown("device-phases", f.devicePhases, "auto", "prefill", "decode", "both")
 }
 
 // ops returns the ops of --device-ops that run on a device.

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/cli/flags"
-	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/session"
 )
@@ -39,8 +38,7 @@ func (v *Service) AddShares(fs *pflag.FlagSet) {
 func (v *Service) CheckService() error {
 	switch {
 	case !slices.Contains(sched.Policies(), v.Policy):
-		return fmt.Errorf("--policy %s is unknown; choose one of %s", show.Clip(v.Policy, 20),
-			strings.Join(sched.Policies(), ", "))
+		return flags.Unknown("policy", v.Policy, sched.Policies()...)
 	case !(v.Quantum > 0 && v.Quantum <= 100):
 		return fmt.Errorf("--quantum %g is not above 0 and at most 100; use a share such as %g", v.Quantum,
 			sched.DefaultQuantum)

@@ -28,6 +28,9 @@ import (
 // heap of the Go runtime reserve address space in blocks of 64 MiB.
 const leastMemory = 160 << 20
 
+// computePaths lists the values of --compute.
+var computePaths = []string{"auto", "f32", "int8", "int8-256", "int8-k", "bf16", "bf16-tile"}
+
 // Flags holds the flags shared by the verbs that run a model: the model, the plan and
 // overrides.
 type Flags struct {
@@ -198,8 +201,7 @@ func (f *Flags) Check() error {
 	case phases != nil && !f.usesDevice():
 		return exit.Usage(errors.New("--device-phases needs a device; leave out --device none"))
 	case !slices.Contains([]string{"", "auto", plans.AllOps, plans.DenseOps}, f.deviceOps):
-		return exit.Usage(fmt.Errorf("--device-ops %s is unknown; give auto, %s or %s", show.Clip(f.deviceOps, 20),
-			plans.AllOps, plans.DenseOps))
+		return exit.Usage(flags.Unknown("device-ops", f.deviceOps, "auto", plans.AllOps, plans.DenseOps))
 	case f.deviceOps != "" && f.deviceOps != "auto" && !f.usesDevice():
 		return exit.Usage(errors.New("--device-ops needs a device; leave out --device none"))
 	}
@@ -210,9 +212,8 @@ func (f *Flags) Check() error {
 		return exit.Usage(fmt.Errorf("--tp %d is negative; give a number of at least 1", f.Ranks))
 	case f.Spin < 0 || f.Spin > time.Second:
 		return exit.Usage(fmt.Errorf("--spin %s is out of range; give a duration from 0 to 1s", f.Spin))
-	case !slices.Contains([]string{"", "auto", "f32", "int8", "int8-256", "int8-k", "bf16", "bf16-tile"}, f.Compute):
-		return exit.Usage(fmt.Errorf("--compute %s is unknown; give auto, f32, int8, int8-256, int8-k, bf16 or "+
-			"bf16-tile", show.Clip(f.Compute, 20)))
+	case f.Compute != "" && !slices.Contains(computePaths, f.Compute):
+		return exit.Usage(flags.Unknown("compute", f.Compute, computePaths...))
 	case f.Attention != "" && f.Attention != "auto":
 		if _, err := microkernel.ParseAttentionDot(f.Attention); err != nil {
 			return exit.Usage(fmt.Errorf("--attention: %w", err))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans/gate"
 	"sandwich/tuner/measure/spread"
 )
@@ -30,7 +31,7 @@ func (r *CheckReport) print(w io.Writer, format string) error {
 func (r *CheckReport) title() string {
 	how := "samples recorded when each was tuned"
 	if r.Mode == "measured" {
-		how = fmt.Sprintf("measured interleaved in %s", show.Plural(r.Rounds, "round"))
+		how = fmt.Sprintf("measured interleaved in %s", message.Plural(r.Rounds, "round"))
 	}
 	if r.SelfTest {
 		return fmt.Sprintf("self-test of %s against itself, slowed: %s", r.Baseline.Path, how)

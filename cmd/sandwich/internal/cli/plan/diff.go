@@ -9,6 +9,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans/bundle"
 	"sandwich/plans/review"
 )
@@ -78,12 +79,12 @@ func printReview(w io.Writer, r *review.Review, names [2]string, format string) 
 // printReviewMarkdown prints a comment for a pull request: a heading and a table for each group,
 // with long lists of kernels folded.
 func printReviewMarkdown(w io.Writer, r *review.Review, names [2]string) {
-	fmt.Fprintf(w, "### Plan diff: %s\n", show.Plural(r.Count(), "change"))
+	fmt.Fprintf(w, "### Plan diff: %s\n", message.Plural(r.Count(), "change"))
 	for _, g := range r.Groups {
 		folded := len(g.Lines) > mostOpen
 		fmt.Fprintln(w)
 		if folded {
-			fmt.Fprintf(w, "<details><summary>%s: %s</summary>\n\n", show.Markdown(g.Name), show.Plural(len(g.Lines),
+			fmt.Fprintf(w, "<details><summary>%s: %s</summary>\n\n", show.Markdown(g.Name), message.Plural(len(g.Lines),
 				"change"))
 		}
 		fmt.Fprintf(w, "%s\n|---|---|---|\n", show.MarkdownLine(g.Name, names[0], names[1]))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/footprint"
@@ -21,6 +22,7 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/plans/export"
 	"sandwich/plans/export/replica"
+	"sandwich/profiles/retention"
 )
 
 // exportFlags are the flags of `plan export`.
@@ -95,7 +97,8 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return exit.Usage(err)
 	}
-	files, err := export.Files(b, f.to, export.Options{Memory: footprint.Total(memory), Replicas: replicas,
+	files, err := export.Files(b, f.to, export.Options{Image: build.Image(build.Version()),
+		Memory: footprint.Total(memory), Replicas: replicas,
 		Capacity: footprint.DefaultParallel + footprint.DefaultQueue, DrainDelay: f.drainDelay, Grace: f.grace})
 	if err != nil {
 		return exit.Usage(fmt.Errorf("--to: %w", err))
@@ -113,7 +116,7 @@ func (f *exportFlags) run(c *cobra.Command, path string) error {
 // write writes files to the folder --output. It replaces older ones of the same names. Scripts may
 // be executed.
 func (f *exportFlags) write(ctx context.Context, files []export.File) error {
-	if err := os.MkdirAll(f.out, 0o777); err != nil {
+	if err := retention.MakeDir(f.out, 0o777); err != nil {
 		if errors.Is(err, fs.ErrExist) || isFile(f.out) {
 			err = fmt.Errorf("--output %s is not a folder", show.Clip(f.out, 200))
 		}

@@ -12,6 +12,7 @@ import (
 	"sandwich/cmd/sandwich/internal/oci"
 	"sandwich/cmd/sandwich/internal/planstore"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 )
 
 func newPlanIndex() *cobra.Command {
@@ -43,7 +44,7 @@ only saves reading the plans, so it may be old or missing.
 		if err != nil {
 			return registry.Error(err)
 		}
-		show.Notice("listed " + show.Plural(n, "plan"))
+		show.Notice("listed " + message.Plural(n, "plan"))
 		_, err = fmt.Fprintln(c.OutOrStdout(), where)
 		return err
 	}

@@ -81,7 +81,7 @@ const (
 
 func (f *showFlags) check() error {
 	if f.graph != "" && f.graph != graphText && f.graph != graphSVG {
-		return fmt.Errorf("--graph=%s is unknown; give text or svg", show.Clip(f.graph, 20))
+		return flags.Unknown("graph", f.graph, graphText, graphSVG)
 	}
 	return f.forward.check()
 }

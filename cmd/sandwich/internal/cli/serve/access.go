@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/listen"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/server"
@@ -47,7 +48,7 @@ func (f *accessFlags) check() error {
 	switch f.log {
 	case "text", "json", "off":
 	default:
-		return fmt.Errorf("--log %s is unknown; give text, json or off", show.Clip(f.log, 40))
+		return flags.Unknown("log", f.log, "text", "json", "off")
 	}
 	for _, h := range f.hosts {
 		if h == "" || strings.ContainsAny(h, "/@ ") {

@@ -10,6 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans"
 	"sandwich/plans/check"
 	"sandwich/runtime/session"
@@ -126,6 +127,6 @@ func (f *serveFlags) printDryRun(ctx context.Context, w io.Writer) error {
 	if err := planreport.PrintVerdict(w, &planreport.Verified{Verdict: s.Verdict, Memory: rows}); err != nil {
 		return err
 	}
-	return show.Sentence(w, fmt.Sprintf("for %s of up to %d tokens", show.Plural(f.sizes.Parallel, "request"),
+	return show.Sentence(w, fmt.Sprintf("for %s of up to %d tokens", message.Plural(f.sizes.Parallel, "request"),
 		f.sizes.Context))
 }

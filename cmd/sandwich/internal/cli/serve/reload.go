@@ -8,6 +8,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/serve/modelset"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 )
 
 // reloaded has the settings that SIGHUP reloads.
@@ -73,7 +74,7 @@ func (d *listeners) reload() (string, error) {
 	d.setKeys()
 	switch {
 	case now.keyFile != "":
-		loaded = append(loaded, fmt.Sprintf("%s from %s", show.Plural(len(keys), "key"), d.keyFile))
+		loaded = append(loaded, fmt.Sprintf("%s from %s", message.Plural(len(keys), "key"), d.keyFile))
 	case now.file != "":
 		loaded = append(loaded, "the settings from "+now.file)
 	}

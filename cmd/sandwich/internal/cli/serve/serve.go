@@ -282,7 +282,11 @@ func infoLabels(s *session.Session) [][2]string {
 	if s.Plan.Tuned {
 		tuned = "yes"
 	}
-	return [][2]string{{"version", build.Version()}, {"commit", build.Commit()}, {"plan", s.Plan.Digest()},
+	digest := s.Plan.Digest()
+	if s.Bundle != nil {
+		digest = s.Bundle.Digest()
+	}
+	return [][2]string{{"version", build.Version()}, {"commit", build.Commit()}, {"plan", digest},
 		{"tuned", tuned}, {"host", s.Profile.Fingerprint()}, {"topology", s.Profile.Machine.Tree.Digest().String()}}
 }
 

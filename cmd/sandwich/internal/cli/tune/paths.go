@@ -13,6 +13,7 @@ import (
 	"sandwich/plans/bundle"
 	"sandwich/plans/hostkey"
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/runtime/session"
 )
 
@@ -24,7 +25,7 @@ func PlanPath(s *session.Subject) (string, error) {
 	if err != nil {
 		return "", exit.Usage(fmt.Errorf("%w, or give the path of the plan with -o", err))
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := retention.MakeDir(dir, 0o755); err != nil {
 		return "", fmt.Errorf("the data folder cannot be created: %w; give the path of the plan with -o, or set "+
 			"XDG_DATA_HOME", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans/bundle"
 	"sandwich/plans/evidence"
 	"sandwich/plans/gate"
@@ -64,7 +65,7 @@ func (f *Flags) printRerun(w io.Writer) error {
 	if len(r.Rows)+len(r.Same) == 0 {
 		return show.Sentence(w, "\nThere was no rerun: "+r.Why+".")
 	}
-	fmt.Fprintf(w, "\nrerun, %s, interleaved:\n", show.Plural(r.Rounds, "round"))
+	fmt.Fprintf(w, "\nrerun, %s, interleaved:\n", message.Plural(r.Rounds, "round"))
 	var rows [][]string
 	var apart []string
 	for i, v := range slices.Concat(r.Rows, r.Same) {
@@ -93,7 +94,7 @@ func (f *Flags) printRerun(w io.Writer) error {
 	}
 	if need := gate.RoundsFor(len(r.Rows)); r.Rounds < need {
 		if err := show.Sentence(w, fmt.Sprintf("%s cannot show a difference among %s, however large it is; %d can.",
-			show.Plural(r.Rounds, "round"), show.Plural(len(r.Rows), "comparison"), need)); err != nil {
+			message.Plural(r.Rounds, "round"), message.Plural(len(r.Rows), "comparison"), need)); err != nil {
 			return err
 		}
 	}

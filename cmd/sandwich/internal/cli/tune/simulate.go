@@ -81,8 +81,7 @@ func (s *Simulation) CheckLoad() error {
 	case !(s.rate >= 0 && s.rate <= 1e6):
 		return fmt.Errorf("--rate %g is out of range; give requests per second, from 0 to 1000000", s.rate)
 	case !slices.Contains(replay.Objectives(), s.Objective):
-		return fmt.Errorf("--objective %q is unknown; choose one of %s", s.Objective,
-			strings.Join(replay.Objectives(), ", "))
+		return flags.Unknown("objective", s.Objective, replay.Objectives()...)
 	case s.Ttft <= 0:
 		return errors.New("--slo-ttft is not above 0; give a time such as 2s")
 	case s.Tpot <= 0:

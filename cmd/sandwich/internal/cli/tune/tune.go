@@ -209,12 +209,11 @@ func (f *Flags) check() error {
 	case o.Run.Budget < time.Second || o.Run.Budget > 100*time.Hour:
 		return fmt.Errorf("--budget %s is out of range; give a time from 1s to 100h", o.Run.Budget)
 	case f.allow != "" && f.allow != "tp":
-		return fmt.Errorf("--allow %q is unknown; give tp", f.allow)
+		return flags.Unknown("allow", f.allow, "tp")
 	case o.Ranking.TopK < 1 || o.Ranking.TopK > 1000:
 		return fmt.Errorf("--top-k %d is out of range; give a number from 1 to 1000", o.Ranking.TopK)
 	case !slices.Contains(search.Strategies(), o.Search.Strategy):
-		return fmt.Errorf("--strategy %q is unknown; use %s", o.Search.Strategy, strings.Join(search.Strategies(),
-			", "))
+		return flags.Unknown("strategy", o.Search.Strategy, search.Strategies()...)
 	case o.Race.Rerun != 0 && (o.Race.Rerun < finals.LeastRerun || o.Race.Rerun > 10000):
 		return fmt.Errorf("--rerun %d is out of range; give a number of rounds from %d to 10000", o.Race.Rerun,
 			finals.LeastRerun)

@@ -79,7 +79,7 @@ func Open(dir string) (*Store, error) {
 func (s *Store) Dir() string { return s.dir }
 
 // prepare creates the folders of the store.
-func (s *Store) prepare() error { return os.MkdirAll(filepath.Join(s.dir, partialDir), 0o700) }
+func (s *Store) prepare() error { return retention.MakeDir(filepath.Join(s.dir, partialDir), 0o700) }
 
 // ErrUnknown is wrapped if there is no model of a name.
 var ErrUnknown = errors.New("no such model")

@@ -11,13 +11,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 
+	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/oci"
 	"sandwich/cmd/sandwich/internal/release/archive"
 )
@@ -41,21 +41,18 @@ const (
 	cacheFolder = "var/cache/sandwich"
 )
 
-// tag returns the tag of a version: tags have no plus sign.
-func tag(version string) string { return strings.ReplaceAll(version, "+", "-") }
-
 // WriteLayout writes the images of the programs into an OCI image layout under the tag of their
 // version.
 func WriteLayout(ctx context.Context, dir string, programs []Program) error {
 	var images []oci.Image
 	for _, p := range programs {
-		i, err := build(p)
+		i, err := assemble(p)
 		if err != nil {
 			return err
 		}
 		images = append(images, *i)
 	}
-	return oci.WriteImages(ctx, dir, tag(programs[0].Version), images)
+	return oci.WriteImages(ctx, dir, build.Image(programs[0].Version), images)
 }
 
 // WriteArchive writes the image of a program as a tar file that `docker load` and `podman load`
@@ -66,11 +63,11 @@ func WriteArchive(ctx context.Context, w io.Writer, p Program) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	i, err := build(p)
+	i, err := assemble(p)
 	if err != nil {
 		return err
 	}
-	if err := oci.WriteImages(ctx, dir, tag(p.Version), []oci.Image{*i}); err != nil {
+	if err := oci.WriteImages(ctx, dir, build.Image(p.Version), []oci.Image{*i}); err != nil {
 		return err
 	}
 	var files []archive.File
@@ -90,7 +87,7 @@ func WriteArchive(ctx context.Context, w io.Writer, p Program) error {
 		return err
 	}
 	old, err := json.Marshal([]map[string]any{{"Config": blobName(i.Config), "Layers": []string{blobName(i.Layer)},
-		"RepoTags": []string{"sandwich:" + tag(p.Version)}}})
+		"RepoTags": []string{build.Image(p.Version)}}})
 	if err != nil {
 		return err
 	}
@@ -99,8 +96,8 @@ func WriteArchive(ctx context.Context, w io.Writer, p Program) error {
 
 func blobName(data []byte) string { return "blobs/sha256/" + digest.FromBytes(data).Encoded() }
 
-// build returns the image of a program.
-func build(p Program) (*oci.Image, error) {
+// assemble returns the image of a program.
+func assemble(p Program) (*oci.Image, error) {
 	var layer, packed bytes.Buffer
 	files := []archive.File{
 		{Name: programPath[1:], Mode: 0o755, Data: p.Binary},

@@ -63,7 +63,8 @@ func TestArchive(t *testing.T) {
 	files, _ := contents(t, &out)
 	var top, list v1.Index
 	decode(t, files["index.json"], &top)
-	if len(top.Manifests) != 1 || top.Manifests[0].Annotations[v1.AnnotationRefName] != "1.2.3-4.gabc" {
+	if len(top.Manifests) != 1 || top.Manifests[0].Annotations[v1.AnnotationRefName] != "1.2.3-4.gabc" ||
+		top.Manifests[0].Annotations["io.containerd.image.name"] != "docker.io/library/sandwich:1.2.3-4.gabc" {
 		t.Fatalf("index.json has %+v", top.Manifests)
 	}
 	blob := func(d v1.Descriptor) []byte { return files["blobs/sha256/"+d.Digest.Encoded()] }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
@@ -49,7 +50,7 @@ func (f *llmFlags) check() error {
 	}
 	for _, s := range f.sync {
 		if _, ok := syncs[s]; !ok {
-			return exit.Usage(fmt.Errorf("--sync %s is unknown; give a, b or both", show.Clip(s, 20)))
+			return exit.Usage(flags.Unknown("sync", s, "a", "b", "both"))
 		}
 	}
 	if f.neighbor == "" {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/tuner/measure/load"
 )
 
@@ -71,7 +72,7 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 		"the goals.", near, all, nearMean, nearP90, fastest, slowest, even)
 	if fewest < manyRequests {
 		fmt.Fprintf(out, " A run has only %s; below %d a single request changes a P90.",
-			show.Plural(fewest, "request"), manyRequests)
+			message.Plural(fewest, "request"), manyRequests)
 	}
 	fmt.Fprintln(out)
 	if distinct, equal := orders(rows); distinct > 0 {

@@ -13,6 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/client"
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure/load"
@@ -154,7 +155,7 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t rep
 		return nil, err
 	}
 	defer closed()
-	show.Notice(fmt.Sprintf("policy %s: %s in %s", sizes.Policy, show.Plural(len(t), "request"),
+	show.Notice(fmt.Sprintf("policy %s: %s in %s", sizes.Policy, message.Plural(len(t), "request"),
 		t[len(t)-1].At.Round(time.Second)))
 	run, err := load.Offer(ctx, t, f.seed, target)
 	if err != nil {

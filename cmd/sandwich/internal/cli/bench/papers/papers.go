@@ -88,12 +88,12 @@ good choice. Run it on a machine that does nothing else.`,
 func (f *paperFlags) check() error {
 	for _, x := range f.figures {
 		if !slices.Contains([]string{"8", "9", "10"}, x) {
-			return fmt.Errorf("--figures %s is unknown; give some of 8, 9, 10", show.Clip(x, 20))
+			return flags.Unknown("figures", x, "8", "9", "10")
 		}
 	}
 	for _, x := range f.models {
 		if x != smallModel && x != largeModel {
-			return fmt.Errorf("--models %s is unknown; give small, large or both", show.Clip(x, 20))
+			return flags.Unknown("models", x, smallModel, largeModel, "both")
 		}
 	}
 	switch {

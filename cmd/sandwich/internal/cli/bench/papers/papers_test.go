@@ -39,7 +39,7 @@ func TestPapers(t *testing.T) {
 // TestPapersRefuses checks wrong flags and files.
 func TestPapersRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"--figures 11":            "--figures 11 is unknown; give some of 8, 9, 10",
+		"--figures 11":            "--figures 11 is unknown; give 8, 9 or 10",
 		"--models 3b":             "--models 3b is unknown; give small, large or both",
 		"--models=":               "is empty",
 		"--minutes -1":            "--minutes -1 is out of range",

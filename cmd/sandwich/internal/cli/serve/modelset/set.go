@@ -12,7 +12,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/models/catalog"
-	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/runtime/arbiter"
 	"sandwich/runtime/kvcache/disk"
 	"sandwich/runtime/mem"
@@ -77,7 +77,7 @@ const reserve = 16
 // Open reads the catalog and the headers of all models, and checks that each model fits the budget.
 // It loads none.
 func Open(o Options) (*Set, error) {
-	s := &Set{o: o, cores: arbiter.New(), free: freeMemory()}
+	s := &Set{o: o, cores: arbiter.New(), free: freeMemory(mem.Available(), mem.AvailableOn)}
 	s.cache = modelcache.New(s.free, max(1, o.Sizes.Queue), o.Observe)
 	s.router = modelrouter.New(s.cache, o.Metrics)
 	if _, err := s.reload(); err != nil {
@@ -86,17 +86,20 @@ func Open(o Options) (*Set, error) {
 	return s, nil
 }
 
+// maxNodes is the number of NUMA nodes that Linux supports at most.
+const maxNodes = 1024
+
 // freeMemory returns the budget of a catalog without one: the free memory less a reserve, also on
-// each NUMA node.
-func freeMemory() modelcache.Budget {
+// each NUMA node. free is the free memory in bytes, and on returns that of a node; both are -1 if
+// unknown. Numbers of nodes may have gaps.
+func freeMemory(free int64, on func(node int) int64) modelcache.Budget {
 	less := func(n int64) int64 { return n - n/reserve }
 	b := modelcache.Budget{Nodes: modelcache.Memory{}}
-	if n := mem.Available(); n > 0 {
-		b.Total = less(n)
+	if free >= 0 {
+		b.Total = max(1, less(free)) // 0 is no limit
 	}
-	const nodes = 1024 // the most that Linux supports; numbers may be missing in between
-	for node := range nodes {
-		if n := mem.AvailableOn(node); n >= 0 {
+	for node := range maxNodes {
+		if n := on(node); n >= 0 {
 			b.Nodes[node] = less(n)
 		}
 	}
@@ -117,7 +120,7 @@ func (s *Set) Keys() []string {
 func (s *Set) Name() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return show.Plural(len(s.models), "model") + " of " + s.o.Path
+	return message.Plural(len(s.models), "model") + " of " + s.o.Path
 }
 
 // First returns the description of the first model.
@@ -231,7 +234,7 @@ func (p *Prepared) Commit() string {
 			m.entry.Retire()
 		}
 	}
-	return fmt.Sprintf("%s from %s", show.Plural(len(p.models), "model"), s.o.Path)
+	return fmt.Sprintf("%s from %s", message.Plural(len(p.models), "model"), s.o.Path)
 }
 
 // noteReplaced reports that a model of the catalog had another file before.

@@ -16,7 +16,7 @@ import (
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/models/catalog"
 	"sandwich/cmd/sandwich/internal/models/filehash"
-	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/message"
 	"sandwich/plans"
 	"sandwich/runtime/answer"
 	"sandwich/runtime/background"
@@ -287,9 +287,10 @@ func deviceOf(lanes []engine.LaneState) (text string) {
 func poolsOf(list []poolset.Pool) string {
 	var each []string
 	for _, p := range list {
-		each = append(each, fmt.Sprintf("PUs %s for %s", topotree.NewCPUSet(p.PUs...), show.Plural(p.Users, "model")))
+		each = append(each, fmt.Sprintf("PUs %s for %s", topotree.NewCPUSet(p.PUs...),
+			message.Plural(p.Users, "model")))
 	}
-	return fmt.Sprintf("%s of worker threads: %s", show.Plural(len(list), "pool"), strings.Join(each, "; "))
+	return fmt.Sprintf("%s of worker threads: %s", message.Plural(len(list), "pool"), strings.Join(each, "; "))
 }
 
 // closeSession closes a session whose engine is closed. It returns the memory of the file in

@@ -1,6 +1,7 @@
 package modelset
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -70,6 +71,34 @@ models:
 		if n := mem.Total(); loaded <= base || n != base || counted != 0 || len(s.pools.List()) != 0 {
 			t.Errorf("of %d bytes %d are left, and before %d; %d are counted; pools %v", loaded, n, base, counted,
 				s.pools.List())
+		}
+	}
+}
+
+// TestFreeMemory checks the default budget: of machines whose nodes have gaps in their numbers, and
+// of those that have no free memory or state none.
+func TestFreeMemory(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		free  int64
+		nodes map[int]int64
+		want  modelcache.Budget
+	}{
+		{"two nodes", 3200, map[int]int64{0: 1600, 1: 0},
+			modelcache.Budget{Total: 3000, Nodes: modelcache.Memory{0: 1500, 1: 0}}},
+		{"gaps", 3200, map[int]int64{1: 1600, 8: 320, 252: 16},
+			modelcache.Budget{Total: 3000, Nodes: modelcache.Memory{1: 1500, 8: 300, 252: 15}}},
+		{"nothing free", 0, nil, modelcache.Budget{Total: 1, Nodes: modelcache.Memory{}}},
+		{"unknown", -1, nil, modelcache.Budget{Nodes: modelcache.Memory{}}},
+	} {
+		got := freeMemory(c.free, func(node int) int64 {
+			if n, ok := c.nodes[node]; ok {
+				return n
+			}
+			return -1
+		})
+		if got.Total != c.want.Total || !maps.Equal(got.Nodes, c.want.Nodes) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
