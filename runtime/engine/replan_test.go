@@ -104,8 +104,8 @@ func TestReplan(t *testing.T) {
 	}
 }
 
-// TestMovedWorkersAreShown checks that the statistics have the PUs of workers that were moved, which
-// changes nothing else.
+// TestMovedWorkersAreShown checks that the statistics have the PUs of workers that were moved,
+// which changes nothing else.
 func TestMovedWorkersAreShown(t *testing.T) {
 	o := wideOptions(t)
 	o.Note = func(text string) { t.Errorf("note %q", text) }

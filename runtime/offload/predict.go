@@ -160,8 +160,8 @@ func (p *predictor) limit(from, to int, b *kvcache.Batch) time.Duration {
 const awaitParts = 8
 
 // await waits for a submission. If it takes longer than the limit, the error wraps device.ErrLost.
-// Time for which this process is stopped, as by a hypervisor, uses up one part of the limit, however
-// long it is.
+// Time for which this process is stopped, as by a hypervisor, uses up one part of the limit,
+// however long it is.
 func await(ctx context.Context, dev device.Device, t device.Ticket, limit time.Duration) error {
 	for range awaitParts {
 		limited, cancel := context.WithTimeout(ctx, limit/awaitParts)

@@ -107,8 +107,8 @@ func (d *late) Wait(ctx context.Context, _ device.Ticket) error {
 	return ctx.Err()
 }
 
-// TestAwait checks that a limit that passes while the process is stopped, and so ends one wait, does
-// not lose the device, and that a device that never reports is lost.
+// TestAwait checks that a limit that passes while the process is stopped, and so ends one wait,
+// does not lose the device, and that a device that never reports is lost.
 func TestAwait(t *testing.T) {
 	for waits, lost := range map[int]bool{0: false, 1: false, awaitParts - 1: false, awaitParts: true} {
 		err := await(t.Context(), &late{waits: waits}, 1, 1)
