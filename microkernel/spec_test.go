@@ -58,7 +58,7 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/int8-k/q4_k/1x16/ku32/load/dpbf16":     "dot product of integers",
 		"avx512/int8-k/q4_k/33x64/ku32/load/amx":       "MR 33",
 		"avx512/int8-k/q4_k/32x80/ku32/load/amx":       "64 columns",
-		"avx512/int8-k/q4_k/8x16/ku32/once/vnni":       "form once exists for",
+		"avx512/int8-k/q4_k/8x16/ku32/once/vnni":       `form "once" exists for`,
 		"neon/int8-k/q4_k/17x16/ku32/outer/mopa":       "at most 16 rows",
 		"neon/int8-k/q4_k/8x16/ku32/outer/mopa/pf64":   "do not support software prefetch",
 		"avx512/int8/q4_k/8x16/ku32/overlap/vnni":      "form overlap exists for",

@@ -49,7 +49,7 @@ var cachePool = sync.Pool{New: func() any {
 func (s spec) validateDequantOnce() error {
 	switch {
 	case !s.superblock() || s.Dot != kernel.VNNI:
-		return fmt.Errorf("form once exists for the path %s and dot product %s only", kernel.ComputeInt8Superblock,
+		return fmt.Errorf("kernel form \"once\" exists for the path %s and dot product %s only", kernel.ComputeInt8Superblock,
 			kernel.VNNI)
 	case s.Prefetches():
 		return fmt.Errorf("kernel form \"once\" does not support software prefetch")

@@ -30,9 +30,10 @@ func (Generator) Legal(k kernel.Spec) error {
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)
 	case s.Compute == kernel.ComputeBF16 && (s.Form != kernel.Lane || s.KU%bf16Lanes != 0):
 		return fmt.Errorf("bf16 kernels multiply by lanes on %s, and their KU is a multiple of %d", s.ISA, bf16Lanes)
-	case s.Form == kernel.Outer && s.validateSME() != nil:
-		return s.validateSME()
 	case s.Form == kernel.Outer:
+		if err := s.validateSME(); err != nil {
+			return err
+		}
 	case s.Dot == kernel.MOPA:
 		return fmt.Errorf("dot product %s needs the form of outer products", s.Dot)
 	case s.B.Quantized() && s.Form != kernel.Lane:

@@ -6,7 +6,9 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// skipped is that of amd64/attention; block holds the positions of a block in all lanes.
+// skipped decrements the positions that the rows skip by a block, stores how many of this block
+// they skip, and zeroes the lanes of n, the positions they see, for rows that skip all of them.
+// block has the positions of a block in every lane.
 func (g *fused) skipped(n, block asm.V) {
 	low, skip := asm.V(4), asm.V(5)
 	g.I(asm.LDRQ, skip, fState, asm.Imm(kernel.StateSkip))
