@@ -3,6 +3,7 @@ package roofline
 import (
 	"fmt"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -52,7 +53,7 @@ func (m *Machine) parts(set topotree.CPUSet, path Path) (out []Part) {
 			}
 		}
 		if !pus.IsEmpty() {
-			out = append(out, Part{Class: class.Name, PUs: pus, Peak: m.Peak(pus, path).Value,
+			out = append(out, Part{Class: class.Name, PUs: pus, Peak: m.ceilingPeak(pus, path).Value,
 				Read: m.Bandwidth(pus, Local).Value})
 		}
 	}
@@ -61,12 +62,31 @@ func (m *Machine) parts(set topotree.CPUSet, path Path) (out []Part) {
 
 // coreCeiling returns the ceiling of a set of PUs without devices.
 func (m *Machine) coreCeiling(set topotree.CPUSet, path Path) (Ceiling, error) {
-	bandwidth, peak := m.Bandwidth(set, Local), m.Peak(set, path)
+	bandwidth, peak := m.Bandwidth(set, Local), m.ceilingPeak(set, path)
 	if !bandwidth.Known() || !peak.Known() {
 		return Ceiling{}, fmt.Errorf("the profile lacks the ceiling of memory or of %s; "+
 			"measure them with `sandwich probe --measure quick`", path)
 	}
 	return Ceiling{Bandwidth: bandwidth.Value, Targets: []Target{{Name: path.String(), Peak: peak.Value}}}, nil
+}
+
+// pairedProducts is the assumed ratio of the peaks of int8 and f32 on vectors without a dot product
+// of bytes. They multiply four bytes in a lane, with two multiplications: one adds products in
+// pairs to 16 bits, the other one adds those to 32 bits.
+const pairedProducts = 2
+
+// ceilingPeak returns Peak. If the profile has no peak of int8, as on a CPU whose instruction set
+// lacks a dot product of bytes, it assumes one from the peak of f32.
+func (m *Machine) ceilingPeak(set topotree.CPUSet, path Path) Answer {
+	peak := m.Peak(set, path)
+	if peak.Known() || path.Type != microkernel.ComputeInt8.Ceiling() {
+		return peak
+	}
+	if peak = m.Peak(set, Path{path.ISA, microkernel.ComputeF32.Ceiling()}); peak.Known() {
+		peak.Value *= pairedProducts
+		peak.Assumed, peak.From = true, "by the peak of f32, for vectors without a dot product of bytes"
+	}
+	return peak
 }
 
 // CoreCeilings returns the ceilings of a set of PUs for some data types on one instruction set,

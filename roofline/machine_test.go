@@ -55,6 +55,13 @@ func TestByCount(t *testing.T) {
 		r.Targets[0].Name != "avx2/f32" || r.Targets[0].Peak != 400 || r.Targets[1].Peak != 2000 {
 		t.Errorf("%+v, %v", r, err)
 	}
+	r, err = m.Ceiling(topotree.CPURange(0, 3), Path{"avx2", "int8"}) // no dot product of bytes
+	if err != nil || r.Targets[0].Name != "avx2/int8" || r.Targets[0].Peak != 800 || r.Targets[0].Parts[0].Peak != 800 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := m.Ceiling(cpus(0), Path{"avx2", "bf16"}); err == nil {
+		t.Error("a ceiling of bf16 is known")
+	}
 	if _, err := m.Ceiling(cpus(0), Path{"neon", "f32"}); err == nil || !strings.Contains(err.Error(), "probe") {
 		t.Errorf("an unknown ceiling: %v", err)
 	}

@@ -46,6 +46,9 @@ func TestScripts(t *testing.T) {
 		Condition: conditions,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
+			if features, ok := os.LookupEnv("SANDWICH_FEATURES"); ok { // plans are made in this process, too
+				e.Setenv("SANDWICH_FEATURES", features)
+			}
 			ci, err := filepath.Abs("../../docs/ci")
 			if err != nil {
 				return err

@@ -27,12 +27,12 @@ func TestDeviceRounding(t *testing.T) {
 			}
 		}
 	}
-	// The device holds a submission until another request waits, and crashes then.
-	var armed atomic.Bool
-	var left atomic.Int64 // submissions before that one
+	// After the prompt of a request, the device holds a submission until another request waits, and
+	// crashes then.
+	var holds atomic.Bool
 	waits := make(chan struct{})
 	dev := sim.New(sim.Config{Name: "inexact", After: round, Fault: func(device.Ticket) sim.Fault {
-		if !armed.Load() || left.Add(-1) >= 0 {
+		if !holds.Load() {
 			return sim.None
 		}
 		<-waits
@@ -48,18 +48,16 @@ func TestDeviceRounding(t *testing.T) {
 	var warning atomic.Value
 	o.Accelerator.Rounding = true
 	o.Accelerator.Lost = func(err error) { warning.Store(err.Error()) }
+	o.Observe = func(f Forward) {
+		if f.Prefill && !f.Halted {
+			holds.Store(true)
+		}
+	}
 	e := open(t, o)
 	list := deviceRequests(3)
-	list[1].MaxTokens, list[1].IgnoreEOS = 200, true
+	list[1].IgnoreEOS = true
 	list[2].Class = list[1].Class // it does not preempt the other
 	list[2].Queued = func(api.Queue) { close(waits) }
-	// The prompt is one chunk and takes at most a submission for each op and each copy, and the
-	// tokens take more: the request has started and has not ended.
-	left.Store(int64(2 * e.runner.Ops()))
-	if n := left.Load(); n >= int64(list[1].MaxTokens) {
-		t.Fatalf("%d submissions are not fewer than %d tokens", n, list[1].MaxTokens)
-	}
-	armed.Store(true)
 	first, second := make(chan error, 1), make(chan error, 1)
 	started := make(chan struct{})
 	start := sync.OnceFunc(func() { close(started) })

@@ -257,13 +257,14 @@ func TestFinishedGivesPlace(t *testing.T) {
 }
 
 // checkIdleSoon is checkIdle for an engine whose loop runs: requests that finished or were
-// cancelled are removed by its next step.
+// cancelled are removed by its next step, and the writer of prefixes pins one block at a time.
 func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
 	soon(t, func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.driver.Idle()
+		st := e.sched.Stats()
+		return e.driver.Idle() && st.Free == st.Blocks
 	})
 	checkIdle(t, e)
 }
