@@ -2,6 +2,7 @@ package export
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
