@@ -48,6 +48,7 @@ func (g *guests) describe() (labels []string) {
 	g.awaitJobs()
 	for i, job := range numbers {
 		label := strings.TrimSpace(g.read("label-" + job + ".log"))
+		label = label[strings.LastIndexByte(label, '\n')+1:]
 		m := machines[i]
 		for _, want := range []string{fmt.Sprint("sandwich_pus_", m.Nodes*m.CPUsPerNode),
 			fmt.Sprint("sandwich_nodes_", m.Nodes)} {
