@@ -132,6 +132,9 @@ SlurmdSpoolDir=%[3]s/%%n.spool
 SlurmdPidFile=%[3]s/%%n.pid
 SlurmctldPidFile=%[3]s/slurmctld.pid
 KillWait=60
+MessageTimeout=60
+SlurmdTimeout=0
+UnkillableStepTimeout=600
 %[5]s
 PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 `, c.hostname(), address, c.local, freePort(c.t), strings.Join(nodes, "\n"))

@@ -24,6 +24,14 @@ func export(t *testing.T) *jobs {
 	return j
 }
 
+// tuneFlags make a run short.
+const tuneFlags = "--threads 1 --seq-max 8 --batch-max 1 --effort quick --top-k 1"
+
+func isFile(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // root returns the root of the source tree.
 func root(t *testing.T) string {
 	t.Helper()
@@ -43,7 +51,7 @@ func (j *jobs) prepare(presets ...string) {
 	}
 	j.write("sandwich", data, 0o755)
 	binary := j.path("sandwich")
-	j.env = append(j.env, "SANDWICH="+binary, "BUDGET=10s", "TUNE_FLAGS=--threads 1 --seq-max 8 --batch-max 1")
+	j.env = append(j.env, "SANDWICH="+binary, "BUDGET=10s", "TUNE_FLAGS="+tuneFlags)
 	j.run(binary, "plan", "export", filepath.Join(root(j.t), "plans", "testdata", "v2", "tuned.plan"), "--to", "slurm",
 		"--drain-delay", "3s", "--output", j.dir)
 	for _, preset := range presets {
@@ -56,8 +64,11 @@ func (j *jobs) prepare(presets ...string) {
 // tune submits the array that tunes models for a kind and returns its number.
 func (j *jobs) tune(kind string, models ...string) string {
 	j.t.Helper()
-	args := []string{"--parsable", "--constraint=" + kind, fmt.Sprintf("--array=0-%d", len(models)-1), "tune.sbatch"}
-	return j.run("sbatch", append(args, models...)...)
+	args := []string{"--parsable", "--constraint=" + kind, fmt.Sprintf("--array=0-%d", len(models)-1)}
+	if profile := j.path("host-" + kind + ".yaml"); isFile(profile) {
+		args = append(args, "--export=ALL,TUNE_FLAGS="+tuneFlags+" --profile "+profile)
+	}
+	return j.run("sbatch", append(append(args, "tune.sbatch"), models...)...)
 }
 
 // log returns what a task of an array wrote.

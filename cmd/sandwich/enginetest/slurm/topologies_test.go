@@ -21,7 +21,7 @@ func TestGuests(t *testing.T) {
 	g := startGuests(t)
 	g.prepare("llama-tiny", "qwen3-tiny")
 	// The runs end when all is compared, long before the budget, however slow the guests are.
-	g.env = append(g.env, "BUDGET=10m", "TUNE_FLAGS=--threads 1 --seq-max 8 --batch-max 1 --effort quick --top-k 1")
+	g.env = append(g.env, "BUDGET=10m")
 	labels := g.describe()
 	g.expectTunedOnce(g.models[0])
 	g.expectContinued(kinds[2], g.models[1])
@@ -36,17 +36,19 @@ func TestGuests(t *testing.T) {
 	g.serveWithoutPlan(index, plans)
 }
 
-// describe returns the features by which each node describes itself.
+// describe returns the features by which each node describes itself, and writes the profile that it
+// tunes with. tune itself would also measure the structure, which is noise in guests.
 func (g *guests) describe() (labels []string) {
 	g.t.Helper()
 	var numbers []string
 	for _, kind := range kinds {
 		numbers = append(numbers, g.submit(kind, "--output=label-%j.log",
-			"--wrap=$SANDWICH probe --measure none --format label=slurm"))
+			"--wrap=$SANDWICH probe --measure quick --format label=slurm -o host-"+kind+".yaml"))
 	}
 	g.awaitJobs()
 	for i, job := range numbers {
 		label := strings.TrimSpace(g.read("label-" + job + ".log"))
+		label = label[strings.LastIndexByte(label, '\n')+1:]
 		m := machines[i]
 		for _, want := range []string{fmt.Sprint("sandwich_pus_", m.Nodes*m.CPUsPerNode),
 			fmt.Sprint("sandwich_nodes_", m.Nodes)} {

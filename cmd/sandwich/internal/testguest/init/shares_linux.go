@@ -17,8 +17,8 @@ import (
 // sharedRoot is where a share at "/" is mounted. The steps run in it.
 const sharedRoot = "/root"
 
-// applySetup loads the modules and mounts the shares of testguest.SetupFile. It returns the root folder
-// of the steps.
+// applySetup loads the modules and mounts the shares of testguest.SetupFile. It returns the root
+// folder of the steps.
 func applySetup() (root string, err error) {
 	text, err := os.ReadFile(testguest.SetupFile)
 	if errors.Is(err, fs.ErrNotExist) {
