@@ -49,8 +49,8 @@ var cachePool = sync.Pool{New: func() any {
 func (s spec) validateDequantOnce() error {
 	switch {
 	case !s.superblock() || s.Dot != kernel.VNNI:
-		return fmt.Errorf("kernel form \"once\" exists for the path %s and dot product %s only", kernel.ComputeInt8Superblock,
-			kernel.VNNI)
+		return fmt.Errorf("kernel form \"once\" exists for the path %s and dot product %s only",
+			kernel.ComputeInt8Superblock, kernel.VNNI)
 	case s.Prefetches():
 		return fmt.Errorf("kernel form \"once\" does not support software prefetch")
 	case s.NR > cachePanels*qtype.PanelWidth:
