@@ -212,8 +212,8 @@ func (m Matrix) checkRows(rows []MatrixRow) error {
 // MaxPU is the highest PU index in any file: topotree.MaxPUs - 1.
 const MaxPU = 16383
 
-// Units returns the active devices, one "" for the vector units. A ceiling of several devices bounds
-// them together.
+// Units returns the active devices, one "" for the vector units. A ceiling of several devices
+// bounds them together.
 func (c Ceiling) Units() []string { return strings.Split(c.Device, "+") }
 
 // Name returns the subject of the ceiling: avx512/f32, sme/f16, memory, l2.

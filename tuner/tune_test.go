@@ -27,8 +27,8 @@ import (
 	"sandwich/tuner/trials"
 )
 
-// ticks returns a clock that advances by a step at each reading, so that a budget ends after the same
-// number of trials on every machine, however busy it is.
+// ticks returns a clock that advances by a step at each reading, so that a budget ends after the
+// same number of readings on every machine, however busy it is.
 func ticks(step time.Duration) func() time.Time {
 	began, readings := time.Now(), new(atomic.Int64)
 	return func() time.Time { return began.Add(time.Duration(readings.Add(1)) * step) }

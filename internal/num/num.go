@@ -45,8 +45,8 @@ func Quantile[T cmp.Ordered](sorted []T, q float64) T {
 	return sorted[min(n, max(1, rank))-1]
 }
 
-// Significant rounds x to four significant digits. It returns 0 for infinities and NaN, and x itself
-// if it is too small to scale.
+// Significant rounds x to four significant digits. It returns 0 for infinities and NaN, and x
+// itself if it is too small to scale.
 func Significant(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0

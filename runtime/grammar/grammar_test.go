@@ -175,6 +175,7 @@ func TestRefusals(t *testing.T) {
 		`{"type":"string","pattern":"(a)\\1"}`:                               "#/pattern",
 		`{"type":"string","pattern":"("}`:                                    "#/pattern",
 		`{"type":"string","not":{"pattern":"^(a)b\\1"}}`:                     "#",
+		`{"type":"string","not":{"maxLength":18446744073709551616}}`:         "#/not",
 		`{"type":"integer","minimum":5,"maximum":4}`:                         "#",
 		`{"type":"string","minLength":5,"maxLength":4}`:                      "#/maxLength",
 		`{"type":"object","properties":{"a":false},"required":["a"]}`:        "#",

@@ -18,8 +18,8 @@ import (
 func TestRaceWithoutTimeIsUndecided(t *testing.T) {
 	home := &partition.Partition{Failed: run.ErrNoTime}
 	for _, on := range []*partition.Partition{home, {Name: "2 ranks", Failed: run.ErrNoTime}} {
-		r := &arms.Race{Run: run.New(run.Options{Budget: time.Hour}), Loader: new(partition.Loader), Home: home, Limit: 1,
-			Tests: []rig.Test{{Phase: phase.Prefill, N: 1, Times: 1}}}
+		r := &arms.Race{Run: run.New(run.Options{Budget: time.Hour}), Loader: new(partition.Loader), Home: home,
+			Limit: 1, Tests: []rig.Test{{Phase: phase.Prefill, N: 1, Times: 1}}}
 		for _, name := range []string{"one", "another"} {
 			r.Add(name, on, [phase.Count]*plans.Phase{}, false, false)
 		}

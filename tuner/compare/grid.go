@@ -159,8 +159,8 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 		g.Key, g.Compute, g.Threads = t.key, t.compute, t.threads
 	}
 	if g.Key != t.key || g.Compute != t.compute || g.Threads != t.threads {
-		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", t.key, t.compute, t.threads,
-			g.Key, g.Compute, g.Threads)
+		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", t.key, t.compute,
+			t.threads, g.Key, g.Compute, g.Threads)
 	}
 	if all[t.at] == nil {
 		all[t.at] = map[plans.Schedule]*gridRuns{}

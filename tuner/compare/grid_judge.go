@@ -185,8 +185,8 @@ func (c *gridCell) far(x, s plans.Schedule) (doublings float64, alike bool) {
 		doublingsOf(x.BK, s.BK, 0), true
 }
 
-// doublingsOf returns the absolute base-2 logarithm of the ratio of two sides of a slice. A side that
-// is 0 or longer than the whole counts as the whole.
+// doublingsOf returns the absolute base-2 logarithm of the ratio of two sides of a slice. A side
+// that is 0 or longer than the whole counts as the whole.
 func doublingsOf(a, b, whole int) float64 {
 	const long = 1 << 14
 	side := func(n int) float64 {

@@ -75,8 +75,8 @@ func winnerOf(out []Standing) (best int) {
 }
 
 // TestRaceFindsTheBest checks, under noise and on a machine that gets three times as slow, that the
-// best arm wins, that the samples of a partition follow each other, and that arms that stay run to the
-// end.
+// best arm wins, that the samples of a partition follow each other, and that arms that stay run to
+// the end.
 func TestRaceFindsTheBest(t *testing.T) {
 	const n = 10
 	found, wrong := 0, 0
@@ -238,8 +238,8 @@ func TestRaceIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestRaceOfThoseThatStay checks that a race without challengers runs all of its rounds, and that the
-// error of a sample ends a race.
+// TestRaceOfThoseThatStay checks that a race without challengers runs all of its rounds, and that
+// the error of a sample ends a race.
 func TestRaceOfThoseThatStay(t *testing.T) {
 	arms := lineup(0)
 	out, err := Run(t.Context(), newTrack(1, arms, func(int, int) float64 { return 1 }), raceOptions(arms))

@@ -175,17 +175,6 @@ func (c *compiler) negatedMember(x located, m document.Member, depth int) (out [
 // negatedKeyword is negatedMember for keywords that do not depend on others.
 func (c *compiler) negatedKeyword(m document.Member, path string, depth int) (out []*document.Value, err error) {
 	v := m.Value
-	integer := func(kind, key string, shift int64) {
-		n, ok := document.Rational(v)
-		if !ok || !n.IsInt() || n.Num().BitLen() > 62 {
-			c.Partly = true
-			return
-		}
-		if n := n.Num().Int64() + shift; n >= 0 {
-			out = append(out, document.OfType(kind).And(key, &document.Value{Kind: document.KindNumber,
-				Text: strconv.FormatInt(n, 10)}))
-		}
-	}
 	switch m.Name {
 	case "type":
 		if rest := otherTypes(v); len(rest) > 0 {
@@ -204,17 +193,17 @@ func (c *compiler) negatedKeyword(m document.Member, path string, depth int) (ou
 	case "exclusiveMaximum":
 		out = append(out, document.OfType("number").And("minimum", v))
 	case "minLength":
-		integer("string", "maxLength", -1)
+		out = c.otherCounts(v, "string", "maxLength", -1)
 	case "maxLength":
-		integer("string", "minLength", 1)
+		out = c.otherCounts(v, "string", "minLength", 1)
 	case "minItems":
-		integer("array", "maxItems", -1)
+		out = c.otherCounts(v, "array", "maxItems", -1)
 	case "maxItems":
-		integer("array", "minItems", 1)
+		out = c.otherCounts(v, "array", "minItems", 1)
 	case "minProperties":
-		integer("object", "maxProperties", -1)
+		out = c.otherCounts(v, "object", "maxProperties", -1)
 	case "maxProperties":
-		integer("object", "minProperties", 1)
+		out = c.otherCounts(v, "object", "minProperties", 1)
 	case "pattern":
 		out = append(out, document.OfType("string").And(document.NeverTexts, &document.Value{Kind: document.KindArray,
 			List: []*document.Value{v}}))
@@ -255,6 +244,21 @@ func (c *compiler) negatedKeyword(m document.Member, path string, depth int) (ou
 		c.Partly = true
 	}
 	return out, nil
+}
+
+// otherCounts returns the values of a type whose length is limited by a keyword to the count v plus
+// a shift.
+func (c *compiler) otherCounts(v *document.Value, kind, key string, shift int64) (out []*document.Value) {
+	n, ok := document.Rational(v)
+	if !ok || !n.IsInt() || n.Num().BitLen() > 62 {
+		c.Partly = true
+		return nil
+	}
+	if n := n.Num().Int64() + shift; n >= 0 {
+		out = append(out, document.OfType(kind).And(key, &document.Value{Kind: document.KindNumber,
+			Text: strconv.FormatInt(n, 10)}))
+	}
+	return out
 }
 
 // otherTypes returns the types that a type keyword does not list. Integers count as numbers.
