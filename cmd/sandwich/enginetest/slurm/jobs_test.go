@@ -25,7 +25,7 @@ func export(t *testing.T) *jobs {
 }
 
 // tuneFlags make a run short.
-const tuneFlags = "--threads 1 --seq-max 8 --batch-max 1 --effort quick --top-k 1"
+const tuneFlags = "--threads 1 --seq-max 8 --batch-max 1"
 
 func isFile(path string) bool {
 	_, err := os.Stat(path)
@@ -66,7 +66,7 @@ func (j *jobs) tune(kind string, models ...string) string {
 	j.t.Helper()
 	args := []string{"--parsable", "--constraint=" + kind, fmt.Sprintf("--array=0-%d", len(models)-1)}
 	if profile := j.path("host-" + kind + ".yaml"); isFile(profile) {
-		args = append(args, "--export=ALL,TUNE_FLAGS="+tuneFlags+" --profile "+profile)
+		args = append(args, "--export=ALL,TUNE_FLAGS="+tuneFlags+" --effort quick --top-k 1 --profile "+profile)
 	}
 	return j.run("sbatch", append(append(args, "tune.sbatch"), models...)...)
 }
