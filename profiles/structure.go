@@ -126,14 +126,3 @@ func (p *Profile) grouping(sets []topotree.CPUSet) string {
 	}
 	return ""
 }
-
-// treeDigest returns the digest of the tree without measured colors, which do not change the
-// identity of a host.
-func (p *Profile) treeDigest() string {
-	if len(p.Machine.Measured) > 0 {
-		if plain, err := p.Machine.WithMeasured(nil); err == nil {
-			return plain.Tree.Digest().String()
-		}
-	}
-	return p.Machine.Tree.Digest().String()
-}

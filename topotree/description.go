@@ -113,6 +113,17 @@ func checkDistances(d *Distances) error {
 	return nil
 }
 
+// AsReported returns the machine without measured classes, whose tree identifies the host:
+// measurements of one host may find different classes.
+func (m *Machine) AsReported() *Machine {
+	if len(m.Measured) > 0 {
+		if plain, err := m.WithMeasured(nil); err == nil {
+			return plain
+		}
+	}
+	return m
+}
+
 // WithMeasured returns the machine with a tree that is also colored by measured classes.
 func (m *Machine) WithMeasured(classes []MeasuredClass) (*Machine, error) {
 	d := m.Describe()

@@ -28,4 +28,7 @@ func TestMeasuredClasses(t *testing.T) {
 	if colored.Tree.Digest() == m.Tree.Digest() {
 		t.Error("the digest does not see the classes")
 	}
+	if m.AsReported() != m || colored.AsReported().Tree.Digest() != m.Tree.Digest() {
+		t.Error("the reported machine is another one")
+	}
 }

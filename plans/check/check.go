@@ -35,6 +35,7 @@ func Bundle(b *bundle.Bundle, host *profiles.Profile, shape *plans.ModelShape) e
 // sameMachine compares the properties on which tuned numbers depend: architecture, CPU model and
 // topology.
 func sameMachine(made, here *profiles.Profile) error {
+	was, is := made.Machine.AsReported().Tree, here.Machine.AsReported().Tree
 	switch {
 	case made.Host.Arch != here.Host.Arch:
 		return fmt.Errorf("%w: it was made on %s and this is %s", plans.ErrForeignHost,
@@ -43,10 +44,9 @@ func sameMachine(made, here *profiles.Profile) error {
 		return fmt.Errorf("%w: it was made on %q and this CPU is %q", plans.ErrForeignHost,
 			message.Clip(made.Host.CPUModel, 60),
 			message.Clip(here.Host.CPUModel, 60))
-	case made.Machine.Tree.Digest() != here.Machine.Tree.Digest():
+	case was.Digest() != is.Digest():
 		return fmt.Errorf("%w: it was made on another topology (%d PUs, tree %s; here %d PUs, tree %s)",
-			plans.ErrForeignHost,
-			made.Machine.Tree.PUs(), made.Machine.Tree.Digest(), here.Machine.Tree.PUs(), here.Machine.Tree.Digest())
+			plans.ErrForeignHost, was.PUs(), was.Digest(), is.PUs(), is.Digest())
 	}
 	return nil
 }

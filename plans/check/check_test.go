@@ -28,6 +28,11 @@ func TestVerify(t *testing.T) {
 		// unknown before
 		{"governor", func(_ *topotree.Description, id *profiles.Identity) { id.Governor = "powersave" },
 			check.Optimal, nil, 0, ""},
+		// not known when the plan was made
+		{"classes of PUs", func(d *topotree.Description, _ *profiles.Identity) {
+			d.Measured = []topotree.MeasuredClass{{Name: "fast", CPUs: topotree.CPURange(0, 1)},
+				{Name: "slow", CPUs: d.Online.Minus(topotree.CPURange(0, 1))}}
+		}, check.Optimal, nil, 0, ""},
 		{"an instruction less", func(_ *topotree.Description, id *profiles.Identity) {
 			id.ISA = []string{"avx2",
 				"avx512"}

@@ -29,7 +29,7 @@ type Key struct {
 
 // OfHost returns the key of a process on a host, with a model unless the shape is nil.
 func OfHost(p *profiles.Profile, shape *plans.ModelShape) Key {
-	tree := p.Machine.Tree
+	tree := p.Machine.AsReported().Tree
 	k := Key{Arch: p.Host.Arch, CPUModel: p.Host.CPUModel,
 		Features: strings.Join(slices.Sorted(slices.Values(p.Host.ISA)), " "),
 		Topology: tree.Digest().String(), PUs: tree.PUs(),

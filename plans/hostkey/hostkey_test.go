@@ -35,6 +35,10 @@ func TestDifferences(t *testing.T) {
 		want  string // "": fits
 	}{
 		"same":       {&b.Host, &b.Plan.Model, ""},
+		"measured classes": {plantest.Rehost(t, &b.Host, func(d *topotree.Description, _ *profiles.Identity) {
+			d.Measured = []topotree.MeasuredClass{{Name: "fast", CPUs: topotree.NewCPUSet(0, 1)},
+				{Name: "slow", CPUs: d.Online.Minus(topotree.NewCPUSet(0, 1))}}
+		}), &b.Plan.Model, ""},
 		"equivalent": {limited(t, &b.Host, 2, 3), &b.Plan.Model, ""},
 		"fewer CPUs": {limited(t, &b.Host, 1), &b.Plan.Model, "available CPUs: 0-1 (subtree "},
 		"model":      {&b.Host, &other, `model: "llama-160m" (shape `},

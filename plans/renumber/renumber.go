@@ -19,7 +19,8 @@ import (
 // is for use in memory: its profile keeps only the figures of the plan's host that name no PUs, and
 // its signatures are those of the original.
 func Bundle(b *bundle.Bundle, host *profiles.Profile) (*bundle.Bundle, string, error) {
-	m, ok := isomorph.Map(b.Host.Machine.Tree, b.Host.Allowed(), host.Machine.Tree, host.Allowed())
+	m, ok := isomorph.Map(b.Host.Machine.AsReported().Tree, b.Host.Allowed(), host.Machine.AsReported().Tree,
+		host.Allowed())
 	if !ok {
 		return nil, "", fmt.Errorf("%w: the plan %s was made with the PUs %s, which are not equivalent to the PUs %s "+
 			"of this process", plans.ErrForeignHost, b.Plan.Name, b.Host.Allowed(), host.Allowed())

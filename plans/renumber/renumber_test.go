@@ -141,6 +141,23 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// TestMeasuredClasses checks that a plan stays as it is on its own host, where measured classes of
+// PUs are not known.
+func TestMeasuredClasses(t *testing.T) {
+	h := host(t, "0-7")
+	measured := *h
+	var err error
+	measured.Machine, err = h.Machine.WithMeasured([]topotree.MeasuredClass{{Name: "slow", CPUs: set(t, "0,5")},
+		{Name: "fast", CPUs: set(t, "1-4,6-7")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := tuned(t, &measured, plans.Rank{PUs: set(t, "1-4")})
+	if got, note, err := renumber.Bundle(b, h); got != b || note != "" || err != nil {
+		t.Errorf("the plan is changed: %q, %v", note, err)
+	}
+}
+
 // TestRanks renumbers a plan of two ranks whose nodes change places.
 func TestRanks(t *testing.T) {
 	made := host(t, "0,1,6")

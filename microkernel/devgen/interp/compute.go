@@ -18,7 +18,7 @@ func (m *machine) compute(in *devgen.Instr, active []int32) {
 	if len(in.Args) > 2 {
 		z = m.values[in.Args[2]]
 	}
-	if 2*len(active) >= len(d) && (computeIntegers(in.Op, d, x, y, z) || computeFloats(in.Op, d, x, y, z)) {
+	if 2*len(active) >= len(d) && (computeIntegers(in.Op, d, x, y, z) || computeFloats(in.Op, d, x, y)) {
 		return
 	}
 	for _, l := range active {
@@ -82,8 +82,8 @@ func computeIntegers(op devgen.Op, d, x, y, z []uint32) bool {
 }
 
 // computeFloats is computeIntegers for operations on float32.
-func computeFloats(op devgen.Op, d, x, y, z []uint32) bool {
-	x, y, z = x[:len(d)], y[:len(d)], z[:len(d)]
+func computeFloats(op devgen.Op, d, x, y []uint32) bool {
+	x, y = x[:len(d)], y[:len(d)]
 	f, bits := math.Float32frombits, math.Float32bits
 	switch op {
 	case devgen.OpFAdd:

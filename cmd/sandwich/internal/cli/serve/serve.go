@@ -287,7 +287,7 @@ func infoLabels(s *session.Session) [][2]string {
 		digest = s.Bundle.Digest()
 	}
 	return [][2]string{{"version", build.Version()}, {"commit", build.Commit()}, {"plan", digest},
-		{"tuned", tuned}, {"host", s.Profile.Fingerprint()}, {"topology", s.Profile.Machine.Tree.Digest().String()}}
+		{"tuned", tuned}, {"host", s.Profile.Fingerprint()}, {"topology", s.Profile.Machine.AsReported().Tree.Digest().String()}}
 }
 
 // load opens the session and starts the engine over it. The end of ctx stops the packing of
