@@ -34,7 +34,7 @@ func TestDifferences(t *testing.T) {
 		shape *plans.ModelShape
 		want  string // "": fits
 	}{
-		"same":       {&b.Host, &b.Plan.Model, ""},
+		"same": {&b.Host, &b.Plan.Model, ""},
 		"measured classes": {plantest.Rehost(t, &b.Host, func(d *topotree.Description, _ *profiles.Identity) {
 			d.Measured = []topotree.MeasuredClass{{Name: "fast", CPUs: topotree.NewCPUSet(0, 1)},
 				{Name: "slow", CPUs: d.Online.Minus(topotree.NewCPUSet(0, 1))}}
