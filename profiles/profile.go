@@ -179,7 +179,8 @@ func (p *Profile) Fingerprint() string {
 		Tree    string   `json:"tree"`
 		Allowed string   `json:"allowed"`
 		Quota   int      `json:"quota"`
-	}{p.Host.Arch, p.Host.CPUModel, slices.Sorted(slices.Values(p.Host.ISA)), p.Machine.AsReported().Tree.Digest().String(),
+	}{p.Host.Arch, p.Host.CPUModel, slices.Sorted(slices.Values(p.Host.ISA)),
+		p.Machine.AsReported().Tree.Digest().String(),
 		p.Machine.Allowed.String(), p.Machine.QuotaPUs()})
 }
 

@@ -286,8 +286,9 @@ func infoLabels(s *session.Session) [][2]string {
 	if s.Bundle != nil {
 		digest = s.Bundle.Digest()
 	}
+	tree := s.Profile.Machine.AsReported().Tree
 	return [][2]string{{"version", build.Version()}, {"commit", build.Commit()}, {"plan", digest},
-		{"tuned", tuned}, {"host", s.Profile.Fingerprint()}, {"topology", s.Profile.Machine.AsReported().Tree.Digest().String()}}
+		{"tuned", tuned}, {"host", s.Profile.Fingerprint()}, {"topology", tree.Digest().String()}}
 }
 
 // load opens the session and starts the engine over it. The end of ctx stops the packing of
