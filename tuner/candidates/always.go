@@ -36,8 +36,12 @@ func (w *walk) always(p *profiles.Profile, tree *topotree.Tree) {
 	w.parts(tree, all)
 	nodes := nodesWithin(w.site, all)
 	if len(nodes) > 0 {
-		w.named(nodes, cores, VLLM)
-		rest := cores
+		var local topotree.CPUSet // cores next to memory
+		for _, n := range nodes {
+			local = local.Union(n.Intersect(cores))
+		}
+		w.named(nodes, local, VLLM)
+		rest := local
 		for _, n := range nodes {
 			rest = w.without(rest, w.lastCores(n.Intersect(cores), 2))
 		}
