@@ -4,8 +4,8 @@
 # mixture of experts, by step times of 4 and 8 layers, each layer taking the same time; drafts that
 # are never right, in batches; and prompt lookup on answers with and without repetition. It prints
 # CSV. Usage: speculation-check.sh BINARY FOLDER [PART...]; parts: bounds deep wrong lookup long.
-# Models are made in FOLDER, which needs 8 GB. PAIRS (40) is for wrong and lookup, LONG_PAIRS (6) for answers of 512
-# tokens. All parts take about an hour on two cores.
+# Models are made in FOLDER, which needs 8 GB. PAIRS (40) is for wrong and lookup, LONG_PAIRS (6)
+# for answers of 512 tokens. All parts take about an hour on two cores.
 set -eu
 bin=$1
 work=$(mktemp -d "$2/speculation-check.XXXXXX")
@@ -43,7 +43,8 @@ deep() {
 			}
 			return best
 		}
-		END { for (a = 0.6; a < 0.9; a += 0.2)
+		END { if (seconds[1] <= 0) exit 1
+		for (a = 0.6; a < 0.9; a += 0.2)
 			printf "p=%g,qwen3-30b-a3b with 48 layers by those of 4 and 8,1,untuned,,,,,%.4f,,\n", a, bound(a) }'
 }
 synth --preset tinyllama-1.1b --type q8_0 -o "$work/tinyllama-q8_0.gguf"

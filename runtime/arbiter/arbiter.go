@@ -7,7 +7,7 @@
 // shortest time runs first, and a client yields to the others after slice. A client with proactive
 // work that waits while reactive clients use the cores runs for guaranteedSlice after they have
 // used them for guaranteedAfter. A client that is about to run another forward keeps the cores
-// meanwhile from clients that it comes before; see Pause.
+// unless a client that would run before it waits; see Pause.
 package arbiter
 
 import (
@@ -34,7 +34,7 @@ type Arbiter struct {
 	holder  *Client // nil: the cores are free
 	class   api.Class
 	due     bool // the holder is a proactive client that was guaranteed the cores
-	paused  bool // the holder runs nothing; clients that come before it may take the cores
+	paused  bool // the holder runs nothing; a client that would run before it takes the cores
 	since   time.Duration
 	waiting []*turn
 	virtual time.Duration // used of the last client that got the cores
@@ -109,9 +109,9 @@ func (c *Client) Release() {
 	}
 }
 
-// Pause is Release for a client that soon calls Acquire again, or else Release. Until then it keeps
-// its place among the clients that wait: only those that come before it get the cores. A part of
-// the work of others would delay its next forward.
+// Pause is like Release for a client that soon calls Acquire again, or Release if it has nothing
+// left to run. Until then, only a client that would run before it if both waited gets the cores, so
+// that other work does not delay its next forward.
 func (c *Client) Pause() {
 	a := c.arbiter
 	a.mu.Lock()

@@ -102,7 +102,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestPause checks who has the cores after a client pauses.
+// TestPause checks which client has the cores after one pauses.
 func TestPause(t *testing.T) {
 	a, clock := simulated()
 	one, two, load := a.NewClient(), a.NewClient(), a.NewClient()

@@ -63,7 +63,8 @@ const (
 	largeNode = 32
 )
 
-// CheckSize returns an error that names the sizes that Growth accepts if pus is none of them.
+// CheckSize returns an error if Growth does not accept a machine of pus PUs. The error names the
+// accepted sizes.
 func CheckSize(pus int) error {
 	if pus <= 0 || pus%(2*smallNode) != 0 && pus%(2*largeNode) != 0 || pus > topotree.MaxPUs {
 		return fmt.Errorf("give multiples of %d or %d, up to %d", 2*smallNode, 2*largeNode, topotree.MaxPUs)
