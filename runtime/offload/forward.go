@@ -128,7 +128,7 @@ func (f *forward) begin(ctx context.Context) error {
 		}
 		return blocks
 	})
-	if err := resize(f.dev, &s.stage, bytes, device.HostUsage(f.dev)); err != nil {
+	if err := resize(f.dev, &s.stage, bytes, f.blocks.host); err != nil {
 		return err
 	}
 	op := &f.model.Ops[0]
@@ -171,7 +171,7 @@ func (f *forward) sendInputs(embeddings, angles, words []byte) error {
 		all = append(all, part.data...)
 		at += n
 	}
-	if err := resize(f.dev, &s.inbox, at, device.HostUsage(f.dev)); err != nil {
+	if err := resize(f.dev, &s.inbox, at, f.blocks.host); err != nil {
 		return err
 	}
 	for i := range s.inputs {

@@ -57,7 +57,7 @@ func (u *uploads) submitPart(ctx context.Context, list []stagedBlock, bytes uint
 	if err := u.settle(ctx); err != nil {
 		return err
 	}
-	if err := resize(u.dev, &u.stage, bytes, device.HostUsage(u.dev)); err != nil {
+	if err := resize(u.dev, &u.stage, bytes, u.host); err != nil {
 		return err
 	}
 	if err := u.gather(list, u.stage); err != nil {
