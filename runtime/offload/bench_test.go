@@ -55,7 +55,8 @@ func shortLlama(b *testing.B, layers int) *gguf.File {
 	}
 	c.Dims.Layers, c.Dims.FFN = layers, 256
 	var data bytes.Buffer
-	if err := synth.Write(context.Background(), gguf.NewWriter(&data), c, synth.Uniform(gguf.Q4_K), 7, nil); err != nil {
+	w := gguf.NewWriter(&data)
+	if err := synth.Write(context.Background(), w, c, synth.Uniform(gguf.Q4_K), 7, nil); err != nil {
 		b.Fatal(err)
 	}
 	f, err := gguf.Parse(data.Bytes())
