@@ -1,10 +1,16 @@
 package offload
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
+	"unsafe"
 
+	"sandwich/microkernel"
+	"sandwich/microkernel/devgen/kernels"
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/kvcache"
@@ -133,6 +139,61 @@ func TestFinite(t *testing.T) {
 				if finite(x) != (bad < 0) {
 					t.Errorf("finite(%v) is %v", x, bad >= 0)
 				}
+			}
+		}
+	}
+}
+
+// TestRowFaults checks that faults in a decode step, whose keys and values are copied row by row
+// and whose commands were used before, are errors.
+func TestRowFaults(t *testing.T) {
+	f := testFile(t, "llama", true)
+	plan := testPlan(t, f, "int8")
+	for _, fault := range []sim.Fault{sim.NaN, sim.Lie} {
+		armed := sim.None
+		dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault { return armed }})
+		t.Cleanup(func() { dev.Close() })
+		g := open(t, f, plan, dev)
+		g.feed(testTokens(5, 331), true)
+		g.everyGap = true
+		g.feed([]int32{7}, true)
+		g.describe([]int32{8})
+		armed = fault
+		if err := g.onDevice(); !errors.Is(err, ErrResult) {
+			t.Errorf("fault %d: error %v, want %v", fault, err, ErrResult)
+		}
+		armed = sim.None
+		if err := g.onDevice(); err != nil {
+			t.Errorf("after fault %d: %v", fault, err)
+		}
+	}
+}
+
+// TestPutRow checks the places of keys and values against those of the cores, and that a number
+// that is not finite is found.
+func TestPutRow(t *testing.T) {
+	const dim = 24
+	layout := microkernel.KVLayout{HeadDim: dim, Elem: microkernel.KVF16}
+	for _, position := range []int{0, 17, kvcache.BlockTokens - 1} {
+		got, want := make([]byte, layout.KBytes()+layout.VBytes()), make([]byte, layout.KBytes()+layout.VBytes())
+		var x [2 * dim]float32
+		row := make([]byte, 4*(kernels.GatherKV{HeadDim: dim}).Words())
+		for d := range x {
+			x[d] = float32(1 + d)
+			bits := math.Float32bits(x[d])
+			binary.LittleEndian.PutUint16(row[2*d:], uint16((bits>>23-112)<<10|bits>>13&0x3FF)) // as float16
+		}
+		at := unsafe.Pointer(&want[0])
+		microkernel.RefVec().StoreK(layout, at, position, &x[0], 1, 0)
+		microkernel.RefVec().StoreV(layout, unsafe.Add(at, layout.KBytes()), position, &x[dim], 1, 0)
+		if !putRow(got, dim, position, row) || !bytes.Equal(got, want) {
+			t.Errorf("position %d: the block has other contents than that of the cores", position)
+		}
+		for d := range 2 * dim {
+			bad := bytes.Clone(row)
+			bad[2*d+1] = 0xFC // negative infinity, or NaN
+			if putRow(got, dim, position, bad) {
+				t.Errorf("position %d: element %d is not finite and was accepted", position, d)
 			}
 		}
 	}

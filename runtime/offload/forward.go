@@ -131,12 +131,16 @@ func (f *forward) begin(ctx context.Context) error {
 	s.mark.submitted++
 	s.in.describe(f.batch, f.layers.Kinds, s.mark.submitted)
 	var bytes uint64
-	s.staged, bytes = f.blocks.of(func(store int) (blocks []kvcache.BlockID) {
-		for _, g := range s.in.stores[store].list {
-			blocks = append(blocks, g.Block)
-		}
-		return blocks
-	})
+	if s.byRow = f.blocks.copiesRows(f.batch.Rows()); s.byRow {
+		s.staged, bytes = f.blocks.rows(s.staged[:0], f.batch.Rows())
+	} else {
+		s.staged, bytes = f.blocks.of(func(store int) (blocks []kvcache.BlockID) {
+			for _, g := range s.in.stores[store].list {
+				blocks = append(blocks, g.Block)
+			}
+			return blocks
+		})
+	}
 	if err := f.resize(&s.stage, bytes, f.blocks.host); err != nil {
 		return err
 	}
@@ -327,7 +331,11 @@ func (f *forward) take(s *segment) error {
 			return err
 		}
 	}
-	return f.blocks.scatter(between(f.set.staged, s.from, s.to), f.set.stage)
+	list := between(f.set.staged, s.from, s.to)
+	if f.set.byRow {
+		return f.blocks.scatterRows(list, f.set.stage, f.set.in.stores)
+	}
+	return f.blocks.scatter(list, f.set.stage)
 }
 
 // drain waits for segments in flight, whose results are not used, after a forward failed. It does

@@ -63,7 +63,11 @@ func (f *forward) steps(from, to int) ([]device.Step, error) {
 	if p := f.onCores.Next(to); p != nil && p.From == to {
 		c.steps = append(c.steps, f.set.border.ToStage(p, &f.set.acts, rows)...)
 	}
-	c.steps = append(c.steps, f.blocks.copies(between(f.set.staged, from, to), f.set.stage, true)...)
+	if staged := between(f.set.staged, from, to); f.set.byRow {
+		c.gather(staged)
+	} else {
+		c.steps = append(c.steps, f.blocks.copies(staged, f.set.stage, true)...)
+	}
 	if n := f.stagedLogits(); n > 0 && to == len(f.model.Ops) {
 		c.steps = append(c.steps, device.Copy{To: f.set.logits, From: f.set.acts[model.BufLogits], Bytes: n})
 	}
@@ -185,6 +189,22 @@ func (c *recorder) product(op *model.Op) {
 func (c *recorder) cache(layer int) (kv device.Slice, head, block int) {
 	p := c.kv.Place(layer)
 	return device.Slice{Buffer: c.mem.kv.Buffer, Offset: uint64(p.First)}, p.Head / 4, p.Block / 4
+}
+
+// gather adds the copies of the keys and values of the batch's rows in some layers to the staging
+// buffer, as few kernels as possible.
+func (c *recorder) gather(list []stagedBlock) {
+	for len(list) > 0 {
+		op := &c.model.Ops[list[0].op]
+		n, layerWords := c.blocks.alike(list)
+		kv, head, block := c.cache(op.Layer)
+		s, k := &c.set.in.stores[c.layers.Of[op.Layer]], gatherOf(op)
+		c.launch(k, k.Grid(n, op.Heads.KV, s.segments.n), bindings{"kv": kv, "segments": c.set.in.at(s.segments),
+			"out": {Buffer: c.set.stage.Buffer, Offset: list[0].at}},
+			pushes{"rows": c.batch.Rows(), "kv_heads": op.Heads.KV, "head_words": head, "block_words": block,
+				"layer_words": layerWords})
+		list = list[n:]
+	}
 }
 
 func (c *recorder) rotate(op *model.Op) {

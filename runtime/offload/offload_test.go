@@ -298,7 +298,7 @@ func TestBitEqual(t *testing.T) {
 				n              int
 				device, halted bool
 			}{{testRows, true, false}, {5, false, false}, {1, false, false}, {testRows, true, true},
-				{20, true, false}} {
+				{20, true, false}, {3, true, false}} {
 				both.everyGap = step.halted
 				chunk := tokens[both.pos:][:step.n]
 				sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.device), cores.feed(chunk, false))

@@ -194,6 +194,7 @@ func (r *Runner) open(o Options) (err error) {
 	}
 	r.blocks = &blockCopier{dev: r.dev, host: device.HostUsage(r.dev), model: r.model, layers: r.layers, kv: r.kv,
 		onDevice: r.mem.kv, shared: r.mem.sharesKV, onCores: r.onCores}
+	r.blocks.gathers = r.blocks.canGather()
 	r.mirror.shared = r.mem.sharesKV
 	if r.marks, err = newMarks(r.mem); err != nil {
 		return err
@@ -279,6 +280,9 @@ func (r *Runner) kernelsOf(op *model.Op, rows int) (list []description) {
 		}
 	case model.OpRotate:
 		list = append(list, rotation(op))
+		if r.blocks.copiesRows(rows) {
+			list = append(list, gatherOf(op))
+		}
 	case model.OpAttention:
 		list = append(list, attentionOf(op))
 	case model.OpGather:
@@ -313,6 +317,8 @@ func rotation(op *model.Op) kernels.Rotate {
 	}
 	return k
 }
+
+func gatherOf(op *model.Op) kernels.GatherKV { return kernels.GatherKV{HeadDim: op.Heads.Dim} }
 
 func attentionOf(op *model.Op) kernels.Attention {
 	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0,

@@ -46,6 +46,8 @@ func sampleOf(d description, k *devgen.Kernel) (*sample, error) {
 		groups = c.rotate(d)
 	case kernels.Attention:
 		groups = c.attention(d)
+	case kernels.GatherKV:
+		groups = c.gatherKV(d)
 	case addRows, gatherRows:
 		groups = c.rows()
 	default:
@@ -182,6 +184,16 @@ func (c *contents) attention(k kernels.Attention) [3]int {
 		"head_words": head, "block_words": head, "scale": float32(0.3), "window": kvcache.BlockTokens / 2,
 		"factor": float32(0.02), "cap": float32(30)}
 	return k.Grid(sampleRows, sampleHeads, 1, 1)
+}
+
+func (c *contents) gatherKV(k kernels.GatherKV) [3]int {
+	head := kvcache.BlockTokens * k.HeadDim
+	c.halves("kv", 2*2*sampleHeads*4*head)
+	c.words("segments", 0, sampleRows, 5, 0)
+	c.floats("out", 2*sampleRows*sampleHeads*k.Words())
+	c.push = pushes{"rows": sampleRows, "kv_heads": sampleHeads, "head_words": head, "block_words": sampleHeads * head,
+		"layer_words": sampleHeads * head}
+	return k.Grid(2, sampleHeads, 1)
 }
 
 func (c *contents) rows() [3]int {

@@ -22,6 +22,7 @@ type set struct {
 	mark      mark          // of forwards, with a slot for each first op of a segment
 	border    handover.Stage
 	staged    []stagedBlock
+	byRow     bool   // staged has the rows of the batch by layer, not whole blocks
 	shape     []byte // of the batch, see inputs.shape; empty: commands are not used again
 	recorded  recordings
 }

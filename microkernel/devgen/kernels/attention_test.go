@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/internal/ref"
 )
 
 const block = microkernel.KVBlock
@@ -221,6 +222,48 @@ func TestAttentionRefuses(t *testing.T) {
 	for _, o := range []Attention{{}, {HeadDim: 64}, {HeadDim: 64, Rows: 17}, {HeadDim: 1024, Rows: 1}} {
 		if k, err := o.Kernel(); err == nil {
 			t.Errorf("%+v gives %s, want an error", o, k.Name)
+		}
+	}
+}
+
+// TestGatherKV copies rows of two segments in two layers, the second of which begins one block
+// after the first.
+func TestGatherKV(t *testing.T) {
+	const heads, rows, row0 = 2, 7, 1
+	for _, dim := range []int{16, 40, 128} {
+		r := rand.New(rand.NewPCG(7, uint64(dim)))
+		c := newCache(r, dim, heads, 2*block)
+		c.numbers = []int{0, 1, 2, 3}
+		var x [][]float32 // by position
+		for pos := range 4 * block {
+			x = append(x, floats(randomFloats(r, 2*dim)))
+			c.store(pos, x[pos])
+		}
+		segments := [][4]int{{row0, 2, 14, 2}, {row0 + 2, 4, 60, 0}}
+		o := GatherKV{HeadDim: dim}
+		out := words(2 * rows * heads * o.Words())
+		want := bytes.Clone(out)
+		var list []int
+		for _, s := range segments {
+			list = append(list, s[:]...)
+			for i := range 2 * s[1] * heads {
+				layer, row, head := i/heads/s[1], i/heads%s[1], i%heads
+				at := 4 * o.Words() * ((layer*rows+s[0]+row)*heads + head)
+				for d, e := range x[(s[3]+layer)*block+s[2]+row] {
+					binary.LittleEndian.PutUint16(want[at+2*d:], ref.HalfFromFloat(e))
+				}
+				clear(want[at+4*dim : at+4*o.Words()])
+			}
+		}
+		kernel, err := o.Kernel()
+		d := call{kernel: build(t, kernel, err), grid: o.Grid(2, heads, len(segments)),
+			buffers: [][]byte{c.memory, wordsOf(list...), out},
+			push:    pushed(rows, heads, c.headBytes/4, c.blockBytes/4, c.blockBytes/4)}
+		d.check(t, "out", want)
+	}
+	for _, dim := range []int{0, 7, 2000} {
+		if k, err := (GatherKV{HeadDim: dim}).Kernel(); err == nil {
+			t.Errorf("%d dimensions give %s, want an error", dim, k.Name)
 		}
 	}
 }

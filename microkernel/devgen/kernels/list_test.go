@@ -42,6 +42,8 @@ func allKernels(t *testing.T) (list []*devgen.Kernel) {
 	add(Attention{HeadDim: 64, Rows: 8, Window: true, Sinks: true}.Kernel())
 	add(AddRows())
 	add(GatherRows())
+	add(GatherKV{HeadDim: 128}.Kernel())
+	add(GatherKV{HeadDim: 40}.Kernel())
 	add(Copy())
 	return list
 }

@@ -1,7 +1,10 @@
 package kernels
 
 import (
+	"fmt"
+
 	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/internal/arith"
 )
 
 // rowSize is the workgroup of kernels that handle elements one by one.
@@ -45,6 +48,67 @@ func GatherRows() (*devgen.Kernel, error) {
 	b.If(b.Less(i, n), func() {
 		from := b.MulAdd(b.Load(index, row), srcStride, i)
 		b.Store(dst, b.MulAdd(row, dstStride, i), b.FMul(b.LoadF(src, from), scale))
+	})
+	return b.Build()
+}
+
+// GatherKV describes the copy of the keys and values of the rows of a batch out of float16 blocks
+// of the KV cache, in layers that follow each other at equal distances. out has, for each layer,
+// row of the batch and head, HeadDim keys and then HeadDim values and zeros up to a multiple of 16.
+//
+// Bindings: kv (block 0 of KV head 0 of the first layer), segments (as of Rotate), out. Push words:
+// rows (of the batch), kv_heads, head_words, block_words (as of Rotate), layer_words (from one
+// layer to the next).
+type GatherKV struct {
+	HeadDim int // even
+}
+
+// Words returns the words of a head of a row.
+func (o GatherKV) Words() int { return o.HeadDim/2 + o.valueWords() }
+
+func (o GatherKV) valueWords() int { return ceil(o.HeadDim, lanes) * lanes / 2 }
+
+// Grid returns the workgroups.
+func (o GatherKV) Grid(layers, kvHeads, segments int) [3]int {
+	return [3]int{layers, kvHeads, segments}
+}
+
+// Kernel builds the kernel. A workgroup copies a head of the rows of a segment.
+func (o GatherKV) Kernel() (*devgen.Kernel, error) {
+	if o.HeadDim < 2 || o.HeadDim > 1024 || o.HeadDim%2 != 0 {
+		return nil, fmt.Errorf("copy of keys and values: heads of %d dimensions", o.HeadDim)
+	}
+	b := devgen.NewBuilder(fmt.Sprintf("gather_kv_%d", o.HeadDim), rowSize)
+	kv, segments, out := b.Binding("kv", devgen.Read), b.Binding("segments", devgen.Read), b.Binding("out", devgen.Write)
+	rows, kvHeads := b.Push("rows", devgen.U32), b.Push("kv_heads", devgen.U32)
+	headWords, blockWords := b.Push("head_words", devgen.U32), b.Push("block_words", devgen.U32)
+	layerWords := b.Push("layer_words", devgen.U32)
+	local, layer, head := b.Builtin(devgen.LocalIndex), b.Builtin(devgen.GroupX), b.Builtin(devgen.GroupY)
+	segment := b.Mul(b.Builtin(devgen.GroupZ), b.U(segmentWords))
+	word := func(i int) devgen.Value { return b.Load(segments, b.Add(segment, b.U(i))) }
+	row0, n, first, block := word(0), word(1), word(2), word(3)
+	keys := b.Add(b.Mul(layer, layerWords), b.Mul(block, blockWords), b.Mul(head, headWords))
+	values := b.Add(keys, b.U(arith.BlockPositions*o.HeadDim/2))
+	b.Range(n, func(i devgen.Value) {
+		position := b.Add(first, i)
+		row := b.MulAdd(layer, rows, b.Add(row0, i))
+		to := b.Mul(b.MulAdd(row, kvHeads, head), b.U(o.Words()))
+		// A word of keys has one dimension of two positions.
+		at := b.Add(keys, b.Mul(b.Shr(position, b.U(4)), b.U(o.HeadDim*lanes/2)),
+			b.And(b.Shr(position, b.U(1)), b.U(lanes/2-1)))
+		shift := b.Shl(b.And(position, b.U(1)), b.U(4))
+		half := func(d devgen.Value) devgen.Value {
+			return b.And(b.Shr(b.Load(kv, b.MulAdd(d, b.U(lanes/2), at)), shift), b.U(0xffff))
+		}
+		b.For(local, b.U(o.HeadDim/2), b.U(rowSize), func(pair devgen.Value) {
+			d := b.Shl(pair, b.U(1))
+			b.Store(out, b.Add(to, pair), b.Or(half(d), b.Shl(half(b.Add(d, b.U(1))), b.U(16))))
+		})
+		b.For(local, b.U(o.valueWords()), b.U(rowSize), func(pair devgen.Value) {
+			panel := b.MulAdd(b.Shr(pair, b.U(3)), b.U(arith.BlockPositions), position)
+			from := b.Add(values, b.MulAdd(panel, b.U(lanes/2), b.And(pair, b.U(lanes/2-1))))
+			b.Store(out, b.Add(to, b.U(o.HeadDim/2), pair), b.Load(kv, from))
+		})
 	})
 	return b.Build()
 }

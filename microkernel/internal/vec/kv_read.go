@@ -45,6 +45,9 @@ func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
 // Finite reports whether the key and the value of a position (0 to 63) of a K block and a V block
 // are finite.
 func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
+	if l.Elem == KVF16 {
+		return l.finiteHalves(k, v, pos)
+	}
 	for d := range l.HeadDim {
 		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {
 			if x != x || x > math.MaxFloat32 || x < -math.MaxFloat32 {
@@ -53,6 +56,23 @@ func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
 		}
 	}
 	return true
+}
+
+// finiteHalves is Finite for blocks of float16.
+func (l KVLayout) finiteHalves(k, v unsafe.Pointer, pos int) bool {
+	const exponent = 0x7C00 // all ones: infinite or NaN
+	highest := uint16(0)
+	k = unsafe.Add(k, 2*l.kIndex(pos, 0))
+	for d := range l.HeadDim {
+		highest = max(highest, *(*uint16)(unsafe.Add(k, 2*lanes*d))&exponent)
+	}
+	for d := 0; d < l.HeadDim; d += lanes {
+		panel := unsafe.Slice((*uint16)(unsafe.Add(v, 2*l.vIndex(pos, d))), lanes)
+		for _, half := range panel[:min(lanes, l.HeadDim-d)] {
+			highest = max(highest, half&exponent)
+		}
+	}
+	return highest < exponent
 }
 
 // wideBytes returns the bytes that widenPair writes: a K block and a V block of float32, and
