@@ -170,7 +170,7 @@ func (f *forward) fill(op *model.Op, embeddings, angles []float32) error {
 	if len(angles) > 0 {
 		rotated = attention.NewAngles(f.model, f.batch.Rows(), unsafe.Pointer(&angles[0]))
 	}
-	return divide(f.batch.Rows(), func(from, to int) error {
+	return divide(f.batch.Rows(), leastFilled, func(from, to int) error {
 		padded := make([]float32, stride)
 		row := padded[:hidden]
 		for i := from; i < to; i++ {
@@ -197,16 +197,16 @@ func (f *forward) fill(op *model.Op, embeddings, angles []float32) error {
 	})
 }
 
-// Limits of divide.
-const (
-	mostParts = 8
-	leastPart = 16 // rows
-)
+// leastFilled is the least number of rows that a goroutine fills.
+const leastFilled = 16
 
-// divide calls f for parts of n rows, from several goroutines if there are many rows, and returns
-// their errors.
-func divide(n int, f func(from, to int) error) error {
-	parts := min(mostParts, runtime.GOMAXPROCS(0), n/leastPart)
+// mostParts limits the goroutines of divide.
+const mostParts = 16
+
+// divide calls f for parts of n items, from several goroutines if parts have at least so many
+// items, and returns their errors.
+func divide(n, least int, f func(from, to int) error) error {
+	parts := min(mostParts, runtime.GOMAXPROCS(0), n/least)
 	if parts <= 1 {
 		return f(0, n)
 	}

@@ -16,6 +16,7 @@ import (
 // Limits of a segment without a bound. Drivers give up on submissions that take several seconds.
 const (
 	unboundedOps   = 64
+	unboundedLong  = 16          // of batches whose keys and values take long to copy to the cores
 	longestSegment = time.Second // by prediction
 )
 
@@ -246,6 +247,9 @@ func (f *forward) canRead(from, to int) (ready bool, err error) {
 // prediction, at least one.
 func (f *forward) segmentEnd(from int) int {
 	end := min(from+unboundedOps, f.end)
+	if f.batch.Rows() >= leastStatic && !f.blocks.shared {
+		end = min(from+unboundedLong, f.end)
+	}
 	if p := f.onCores.Next(from); p != nil {
 		end = min(end, p.From)
 	}
@@ -260,14 +264,7 @@ func (f *forward) segmentEnd(from int) int {
 	if bound <= 0 {
 		bound = longestSegment
 	}
-	to := from + 1
-	for to < end {
-		if t := f.times.predict(from, to+1, f.batch); t == 0 || t > bound {
-			break
-		}
-		to++
-	}
-	return to
+	return f.times.fit(from, end, f.batch, bound)
 }
 
 func (f *forward) submit(from, to int) error {
@@ -335,7 +332,10 @@ func (f *forward) take(s *segment) error {
 	if f.set.byRow {
 		return f.blocks.scatterRows(list, f.set.stage, f.set.in.stores)
 	}
-	return f.blocks.scatter(list, f.set.stage)
+	if err := f.blocks.scatter(list, f.set.stage); err != nil {
+		return err
+	}
+	return f.checkKV(s.from, s.to)
 }
 
 // drain waits for segments in flight, whose results are not used, after a forward failed. It does

@@ -57,16 +57,42 @@ func newPredictor(m *model.Model) *predictor {
 
 // units returns the work of the ops [from, to) for a batch by kind.
 func (p *predictor) units(from, to int, b *kvcache.Batch) (sum [workKinds]float64) {
-	for i, w := range p.work[from:to] {
-		kind := p.kind[from+i]
-		if kind == attentionWork {
-			w *= attended(b, p.windows[from+i])
-		} else {
-			w *= float64(b.Rows())
+	rows, window, positions := float64(b.Rows()), -1, 0.0
+	for i := from; i < to; i++ {
+		if p.kind[i] != attentionWork {
+			sum[p.kind[i]] += p.work[i] * rows
+			continue
 		}
-		sum[kind] += w
+		if p.windows[i] != window {
+			window = p.windows[i]
+			positions = attended(b, window)
+		}
+		sum[attentionWork] += p.work[i] * positions
 	}
 	return sum
+}
+
+// fit returns the op before which a segment ends that begins with op `from`: after as many ops as
+// take no longer than a bound by prediction, at least one, but not after `end`.
+func (p *predictor) fit(from, end int, b *kvcache.Batch, bound time.Duration) int {
+	var rates, sum [workKinds]float64
+	for kind := range rates {
+		rates[kind] = p.rate(kind, b)
+	}
+	for to := from; to < end; to++ {
+		predicted := 0.0
+		for kind, units := range p.units(to, to+1, b) {
+			sum[kind] += units
+			if sum[kind] > 0 && rates[kind] == 0 {
+				return max(to, from+1)
+			}
+			predicted += sum[kind] * rates[kind]
+		}
+		if time.Duration(predicted) > bound {
+			return max(to, from+1)
+		}
+	}
+	return end
 }
 
 // attended returns the positions that the rows of a batch attend to, summed over the rows.

@@ -122,3 +122,34 @@ func TestAwait(t *testing.T) {
 		t.Errorf("a caller that leaves: %v", err)
 	}
 }
+
+// TestFit compares the ends of segments with predictions of each length.
+func TestFit(t *testing.T) {
+	p := &predictor{work: []float64{1, 10, 3, 2, 1, 10, 3, 2}, kind: []int{0, 0, 1, 0, 0, 0, 1, 0},
+		windows: []int{0, 0, 5, 0, 0, 0, 9, 0}, least: leastTimeout}
+	b := rowsAt(4, 30)
+	compare := func(what string) {
+		t.Helper()
+		for from := range p.work {
+			for end := from + 1; end <= len(p.work); end++ {
+				for bound := time.Duration(1); bound < time.Second; bound = 3*bound + 7 {
+					want := from + 1
+					for want < end {
+						if d := p.predict(from, want+1, b); d == 0 || d > bound {
+							break
+						}
+						want++
+					}
+					if got := p.fit(from, end, b, bound); got != want {
+						t.Errorf("%s: ops from %d within %v and before %d: %d, want %d", what, from, bound, end, got, want)
+					}
+				}
+			}
+		}
+	}
+	compare("nothing is known")
+	p.learn(11*time.Microsecond, 0, 2, b)
+	compare("attention is not known")
+	p.learn(2*time.Microsecond, 2, 3, b)
+	compare("all is known")
+}

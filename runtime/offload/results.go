@@ -1,8 +1,8 @@
 package offload
 
 import (
+	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 
 	"sandwich/runtime/device"
@@ -14,7 +14,7 @@ import (
 func (f *forward) finish() error {
 	f.mirror.wrote(f.batch.Spans)
 	if len(f.batch.LogitRows) == 0 {
-		return f.checkKV()
+		return nil
 	}
 	n := len(f.batch.LogitRows) * f.strides[model.BufLogits]
 	f.logits = slices.Grow(f.logits[:0], n)[:n]
@@ -28,7 +28,7 @@ func (f *forward) finish() error {
 			return fmt.Errorf("%w: the logits are not finite", ErrResult)
 		}
 	}
-	return f.checkKV()
+	return nil
 }
 
 // mostStagedLogits limits the logits that the last segment copies to host-visible memory, in bytes.
@@ -44,20 +44,17 @@ func (f *forward) stagedLogits() uint64 {
 	return n
 }
 
-// checkKV returns ErrResult if the last row of a segment has keys or values that are not finite.
-func (f *forward) checkKV() error {
-	if f.set.byRow {
-		return nil // scatterRows has checked all rows
-	}
-	for i := range f.set.in.stores {
-		for _, g := range f.set.in.stores[i].list {
-			for layer, store := range f.layers.Of {
-				if store != i || !f.layers.Keeps(layer) {
-					continue
-				}
-				if at := (g.Pos + g.N - 1) % kvcache.BlockTokens; !f.assembly.KV.Finite(layer, g.Block, at) {
-					return fmt.Errorf("%w: layer %d has keys or values that are not finite", ErrResult, layer)
-				}
+// checkKV returns ErrResult if the ops [from, to) have written keys or values to the last row of a
+// segment that are not finite.
+func (f *forward) checkKV(from, to int) error {
+	for i := from; i < to; i++ {
+		op := &f.model.Ops[i]
+		if op.Kind != model.OpRotate {
+			continue
+		}
+		for _, g := range f.set.in.stores[f.layers.Of[op.Layer]].list {
+			if at := (g.Pos + g.N - 1) % kvcache.BlockTokens; !f.assembly.KV.Finite(op.Layer, g.Block, at) {
+				return fmt.Errorf("%w: layer %d has keys or values that are not finite", ErrResult, op.Layer)
 			}
 		}
 	}
@@ -68,13 +65,16 @@ func (f *forward) checkKV() error {
 func finite(x []float32) bool {
 	// Adding 1 to an exponent of ones sets the bit above it. Words have two numbers.
 	const exponents, ones, carries = 0x7F800000_7F800000, 0x00800000_00800000, 0x80000000_80000000
-	var carried uint64
-	if len(x)%2 == 1 {
-		carried = uint64(math.Float32bits(x[len(x)-1]))&exponents + ones
+	var a, b, c, d uint64
+	data := bytesOf(x)
+	for ; len(data) >= 32; data = data[32:] {
+		a |= binary.NativeEndian.Uint64(data)&exponents + ones
+		b |= binary.NativeEndian.Uint64(data[8:])&exponents + ones
+		c |= binary.NativeEndian.Uint64(data[16:])&exponents + ones
+		d |= binary.NativeEndian.Uint64(data[24:])&exponents + ones
 	}
-	for i := 0; i+1 < len(x); i += 2 {
-		two := uint64(math.Float32bits(x[i])) | uint64(math.Float32bits(x[i+1]))<<32
-		carried |= two&exponents + ones
+	for ; len(data) > 0; data = data[4:] {
+		a |= uint64(binary.NativeEndian.Uint32(data))&exponents + ones
 	}
-	return carried&carries == 0
+	return (a|b|c|d)&carries == 0
 }

@@ -215,12 +215,16 @@ func (c *blockCopier) scatter(list []stagedBlock, stage device.Slice) error {
 	if err != nil {
 		return err
 	}
-	for i := range list {
-		b := &list[i]
-		copy(b.memory(c), from[b.at-list[0].at:])
-	}
-	return nil
+	return divide(len(list), leastCopied, func(first, end int) error {
+		for i := first; i < end; i++ {
+			copy(list[i].memory(c), from[list[i].at-list[0].at:])
+		}
+		return nil
+	})
 }
+
+// leastCopied is the least number of blocks that a goroutine copies.
+const leastCopied = 4
 
 // staged returns the staging buffer from the first entry of a list to its last one. It reads a
 // buffer that is not host-visible.

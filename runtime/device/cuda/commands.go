@@ -166,23 +166,21 @@ func (d *openDevice) submit(f *hostcall.Frame, c *commands, t device.Ticket) err
 		}
 	}
 	c.submitted = true
-	started := false
-	if c.graph != 0 {
-		if started, err = d.startGraph(f, c.graph); err != nil {
-			return err
-		}
+	started, err := d.startGraph(f, c.graph, event)
+	if err != nil {
+		return err
 	}
-	calls := batch{device: d, frame: f}
 	if !started {
+		calls := batch{device: d, frame: f}
 		if err := calls.addSteps(c.steps); err != nil {
 			return err
 		}
-	}
-	if err := calls.add("cuEventRecord", event, d.stream); err != nil {
-		return err
-	}
-	if err := calls.flush(); err != nil {
-		return err
+		if err := calls.add("cuEventRecord", event, d.stream); err != nil {
+			return err
+		}
+		if err := calls.flush(); err != nil {
+			return err
+		}
 	}
 	d.eventMu.Lock()
 	defer d.eventMu.Unlock()

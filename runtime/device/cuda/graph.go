@@ -70,14 +70,22 @@ func (d *openDevice) instantiate(f *hostcall.Frame, graph, to uint64) error {
 	return d.call(f, "cuGraphInstantiate_v2", to, graph, 0, 0, 0)
 }
 
-// startGraph adds a graph to the stream. It reports false if the driver refuses, after which it is
-// not asked again.
-func (d *openDevice) startGraph(f *hostcall.Frame, graph uint64) (started bool, err error) {
-	if !d.graphs {
+// startGraph adds a graph to the stream and records an event after it. It reports false if the
+// driver refuses the graph, after which it is not asked again.
+func (d *openDevice) startGraph(f *hostcall.Frame, graph, event uint64) (started bool, err error) {
+	if !d.graphs || graph == 0 {
 		return false, nil
 	}
-	if err := d.call(f, "cuGraphLaunch", graph, d.stream); err != nil {
-		return false, d.withoutGraphs(err)
+	calls := [2]hostcall.Call{
+		{Function: d.functions["cuGraphLaunch"], Args: []uint64{graph, d.stream}, Check: true},
+		{Function: d.functions["cuEventRecord"], Args: []uint64{event, d.stream}, Check: true}}
+	switch n, err := f.Do(calls[:]); {
+	case err != nil:
+		return false, err
+	case n == 0:
+		return false, d.withoutGraphs(d.failure(f, "cuGraphLaunch", int32(calls[0].Result)))
+	case n == 1:
+		return true, d.failure(f, "cuEventRecord", int32(calls[1].Result))
 	}
 	return true, nil
 }
