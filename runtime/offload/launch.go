@@ -83,7 +83,7 @@ func (c *recorder) op(i int) {
 // norm normalizes the rows of the batch. All buffers have the width of the model.
 func (c *recorder) norm(to, from device.Slice, weight *model.Vector) {
 	stride := c.strides[model.BufX]
-	c.launch(normRows, normRows.Grid(c.batch.Rows()), bindings{"x": from, "weight": c.mem.vectors[weight], "out": to},
+	c.launch(normRows, normRows.Grid(c.model.Dims.Hidden, c.batch.Rows()), bindings{"x": from, "weight": c.mem.vectors[weight], "out": to},
 		pushes{"n": c.model.Dims.Hidden, "x_stride": stride, "out_stride": stride, "quantized_stride": 0,
 			"eps": c.model.Eps})
 }
@@ -102,7 +102,7 @@ func (c *recorder) product(op *model.Op) {
 		if p.Compute != microkernel.ComputeF32 {
 			if holds != p.Compute {
 				holds = p.Compute
-				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(rows),
+				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(p.Layout.K, rows),
 					bindings{"x": in, "quantized": c.set.quantized},
 					pushes{"n": p.Layout.K, "x_stride": c.strides[op.In], "out_stride": 0,
 						"quantized_stride": s.AStride, "eps": float32(0)})

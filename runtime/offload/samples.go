@@ -145,12 +145,13 @@ func (c *contents) product(g kernels.GEMM) (m int) {
 func (c *contents) norm(k kernels.Norm) [3]int {
 	stride := k.Path.ActRowBytes(sampleWidth) / 4
 	c.floats("x", sampleRows*sampleWidth)
+	c.floats("y", sampleRows*sampleWidth)
 	c.floats("weight", sampleWidth)
 	c.floats("out", sampleRows*sampleWidth)
 	c.halves("quantized", 4*sampleRows*stride)
-	c.push = pushes{"n": sampleWidth, "x_stride": sampleWidth, "out_stride": sampleWidth, "quantized_stride": stride,
-		"eps": float32(1e-5)}
-	return k.Grid(sampleRows)
+	c.push = pushes{"n": sampleWidth, "x_stride": sampleWidth, "y_stride": sampleWidth, "out_stride": sampleWidth,
+		"quantized_stride": stride, "eps": float32(1e-5)}
+	return k.Grid(sampleWidth, sampleRows)
 }
 
 func (c *contents) rotate(k kernels.Rotate) [3]int {
