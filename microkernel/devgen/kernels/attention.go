@@ -228,8 +228,7 @@ func (a *attention) computeScores(k, start devgen.Value, seen []devgen.Value) []
 	for r, sum := range sums {
 		x := a.Get(sum)
 		if a.Softcap {
-			e := a.FAdd(a.Exp(a.FMul(x, a.factor)), a.F(1))
-			x = a.FSub(a.cap, a.FDiv(a.FAdd(a.cap, a.cap), e))
+			x = softcapped(a.Builder, x, a.factor, a.cap)
 		}
 		sees := a.Less(a.local, seen[r])
 		if a.Window {
@@ -241,18 +240,15 @@ func (a *attention) computeScores(k, start devgen.Value, seen []devgen.Value) []
 	return scores
 }
 
-// reduce combines the words [row][64] of the scores into [row][16] partial results, four positions
-// each in ascending order.
+// softcapped returns cap*tanh(x*factor/2).
+func softcapped(b *devgen.Builder, x, factor, cap devgen.Value) devgen.Value {
+	e := b.FAdd(b.Exp(b.FMul(x, factor)), b.F(1))
+	return b.FSub(cap, b.FDiv(b.FAdd(cap, cap), e))
+}
+
+// reduce combines the scores of each row to sixteen partial results.
 func (a *attention) reduce(init devgen.Value, combine func(x, y devgen.Value) devgen.Value) {
-	a.For(a.local, a.U(a.Rows*lanes), a.U(attentionSize), func(i devgen.Value) {
-		first := a.Add(a.Mul(a.Shr(i, a.U(4)), a.U(attentionSize)), a.And(i, a.U(lanes-1)))
-		x := init
-		for j := range attentionSize / lanes {
-			x = combine(x, a.LoadSharedF(a.scores, a.Add(first, a.U(j*lanes))))
-		}
-		a.StoreShared(a.partial, i, x)
-	})
-	a.Barrier()
+	reduceRows(a.Builder, a.scores, a.partial, a.Rows, attentionSize, init, combine)
 }
 
 // ofRow runs body in invocation r of each row, with the row's own value of a list.
