@@ -28,7 +28,7 @@ type Attention struct {
 
 const (
 	attentionSize = arith.BlockPositions // invocations: one for each position of a block
-	unroll        = 4                    // dimensions or positions of an iteration, so that loads overlap
+	unroll        = 16                   // dimensions or positions of an iteration, so that loads overlap
 )
 
 // Grid returns the workgroups for sequences of up to the given number of rows of the batch.
@@ -142,12 +142,7 @@ func (a *attention) locate() {
 	a.to = a.Shr(a.Add(a.sees[a.Rows-1], a.U(attentionSize-1)), a.U(6))
 	// A workgroup beyond the rows of its sequence has nothing to do.
 	a.to = a.Select(a.present[0], a.to, a.from)
-	for r := range a.Rows {
-		at := a.Add(a.Mul(a.row[r], a.qStride), a.Mul(a.heads[r], a.U(a.HeadDim)))
-		a.For(a.local, a.U(a.HeadDim), a.U(attentionSize), func(d devgen.Value) {
-			a.StoreShared(a.queries, a.Add(a.U(r*a.HeadDim), d), a.Load(a.q, a.Add(at, d)))
-		})
-	}
+	a.copyQueries()
 	a.m, a.s = a.Var(a.Float(a.U(arith.NegInfBits))), a.Var(a.F(0))
 	if a.Sinks { // the running maximum and sum begin with the sink
 		a.ofRow(a.heads, func(head devgen.Value) {
@@ -163,6 +158,23 @@ func (a *attention) locate() {
 		a.acc = append(a.acc, out)
 	}
 	a.Barrier()
+}
+
+// copyQueries copies the queries of the rows to shared memory.
+func (a *attention) copyQueries() {
+	type element struct{ at, d, x devgen.Value }
+	var list []element
+	for r := range a.Rows {
+		from := a.MulAdd(a.row[r], a.qStride, a.Mul(a.heads[r], a.U(a.HeadDim)))
+		for i := 0; i < a.HeadDim; i += attentionSize {
+			d := a.Add(a.local, a.U(i))
+			x := a.Load(a.q, a.Add(from, a.Min(d, a.U(a.HeadDim-1))))
+			list = append(list, element{a.Add(d, a.U(r*a.HeadDim)), d, x})
+		}
+	}
+	for _, e := range list {
+		a.If(a.Less(e.d, a.U(a.HeadDim)), func() { a.StoreShared(a.queries, e.at, e.x) })
+	}
 }
 
 // block merges one block into the outputs of the rows.
