@@ -64,11 +64,11 @@ func testChunks(t *testing.T, dev device.Device, arch string) {
 	if shares := info.Unified && info.Sharing != device.NotShared; shares != (both.runner.Copied() == 0) {
 		t.Errorf("%s; the device has %d bytes of copies", info.Sharing, both.runner.Copied())
 	}
-	tokens := testTokens(2*testRows+6, 331)
+	tokens := testTokens(2*testRows+7, 331)
 	for i, step := range []struct {
 		rows     int
 		onDevice bool
-	}{{testRows, true}, {1, true}, {5, false}, {testRows, true}} {
+	}{{testRows, true}, {1, true}, {1, true}, {5, false}, {testRows, true}} {
 		chunk := tokens[both.pos:][:step.rows]
 		both.everyGap = i == 0 // halts after every segment
 		sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.onDevice), cores.feed(chunk, false))

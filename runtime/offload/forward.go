@@ -107,10 +107,18 @@ func (f *forward) resume(ctx context.Context) error {
 // segment is a range of ops that was submitted.
 type segment struct {
 	from, to int
-	number   uint32 // of its mark
 	commands device.Commands
+	recorded bool // the set keeps the commands
 	ticket   device.Ticket
 	began    time.Time
+}
+
+// free frees the commands of a segment that is complete.
+func (s *segment) free() error {
+	if s.recorded {
+		return nil
+	}
+	return s.commands.Free()
 }
 
 // begin prepares the inputs of the batch, which the first segment copies, and submits copies of the
@@ -120,7 +128,8 @@ func (f *forward) begin(ctx context.Context) error {
 		f.static.Sweep() // no segment is in flight
 	}
 	s := f.set
-	s.in.describe(f.batch, f.layers.Kinds)
+	s.mark.submitted++
+	s.in.describe(f.batch, f.layers.Kinds, s.mark.submitted)
 	var bytes uint64
 	s.staged, bytes = f.blocks.of(func(store int) (blocks []kvcache.BlockID) {
 		for _, g := range s.in.stores[store].list {
@@ -128,18 +137,25 @@ func (f *forward) begin(ctx context.Context) error {
 		}
 		return blocks
 	})
-	if err := resize(f.dev, &s.stage, bytes, device.HostUsage(f.dev)); err != nil {
+	if err := f.resize(&s.stage, bytes, f.blocks.host); err != nil {
+		return err
+	}
+	if err := f.resize(&s.logits, f.stagedLogits(), f.blocks.host); err != nil {
 		return err
 	}
 	op := &f.model.Ops[0]
 	if op.Kind != model.OpEmbed {
 		return unsupported("a model that does not begin with an embedding")
 	}
-	x, err := f.embed(f.batch, op)
-	if err != nil {
+	if err := f.sendInputs(op); err != nil {
 		return err
 	}
-	if err := f.sendInputs(bytesOf(x), bytesOf(f.fillAngles(f.batch)), bytesOf(s.in.host)); err != nil {
+	if f.batch.Rows() < leastStatic { // static kernels come and go
+		s.shape = s.in.shape(s.shape[:0], f.batch, s.staged)
+	} else {
+		s.shape = s.shape[:0]
+	}
+	if err := s.recorded.limit(); err != nil {
 		return err
 	}
 	stale := f.mirror.begin(f.batch.Spans, f.coming)
@@ -148,40 +164,6 @@ func (f *forward) begin(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// sendInputs writes embeddings, angles and words to host-visible memory and notes the copies to the
-// buffers of the set.
-func (f *forward) sendInputs(embeddings, angles, words []byte) error {
-	s, at := f.set, uint64(0)
-	s.inputs = s.inputs[:0]
-	var all []byte
-	for _, part := range []struct {
-		to   *device.Slice
-		data []byte
-	}{{&s.acts[model.BufX], embeddings}, {&s.in.angles, angles}, {&s.in.words, words}} {
-		if len(part.data) == 0 {
-			continue
-		}
-		n := uint64(len(part.data))
-		if err := resize(f.dev, part.to, n, device.DeviceLocal); err != nil {
-			return err
-		}
-		s.inputs = append(s.inputs, device.Copy{To: *part.to, From: device.Slice{Offset: at}, Bytes: n})
-		all = append(all, part.data...)
-		at += n
-	}
-	if err := resize(f.dev, &s.inbox, at, device.HostUsage(f.dev)); err != nil {
-		return err
-	}
-	for i := range s.inputs {
-		s.inputs[i].From.Buffer = s.inbox.Buffer
-	}
-	if host := s.inbox.Buffer.Host(); host != nil {
-		copy(host, all)
-		return nil
-	}
-	return f.dev.Write(s.inbox.Buffer, 0, all)
 }
 
 // staleBlocks lists blocks of the cores that the device lacks, for all layers of their stores.
@@ -285,38 +267,19 @@ func (f *forward) segmentEnd(from int) int {
 }
 
 func (f *forward) submit(from, to int) error {
-	c := recorder{Runner: f.Runner, set: f.set, batch: f.batch}
-	if from == 0 {
-		for _, in := range f.set.inputs {
-			c.steps = append(c.steps, in)
-		}
-	}
 	if p := f.onCores.Before(from); p != nil {
 		if err := f.set.border.Put(p, f.model, f.cores.Buffers, f.batch.Rows()); err != nil {
 			return err
 		}
-		c.steps = append(c.steps, f.set.border.FromStage(p, &f.set.acts, f.batch.Rows())...)
 	}
-	for i := from; i < to; i++ {
-		c.op(i)
-	}
-	if p := f.onCores.Next(to); p != nil && p.From == to {
-		c.steps = append(c.steps, f.set.border.ToStage(p, &f.set.acts, f.batch.Rows())...)
-	}
-	c.steps = append(c.steps, f.blocks.copies(between(f.set.staged, from, to), f.set.stage, true)...)
-	marked, number := f.marks.step(&f.set.mark)
-	c.steps = append(c.steps, marked)
-	if c.err != nil {
-		return c.err
-	}
-	commands, err := f.dev.Record(c.steps...)
+	s, err := f.segment(from, to)
 	if err != nil {
 		return err
 	}
-	s := segment{from: from, to: to, number: number, commands: commands, began: time.Now()}
 	f.uploads.segment.Store(int64(f.times.limit(from, to, f.batch)))
-	if s.ticket, err = f.dev.Submit(commands); err != nil {
-		return errors.Join(err, commands.Free())
+	s.began = time.Now()
+	if s.ticket, err = f.dev.Submit(s.commands); err != nil {
+		return errors.Join(err, s.free())
 	}
 	f.flying = append(f.flying, s)
 	return nil
@@ -327,10 +290,11 @@ func (f *forward) complete(ctx context.Context) error {
 	s := f.flying[0]
 	err := f.wait(ctx, &s)
 	f.flying = f.flying[1:]
-	if err == nil { // else the commands may be pending
-		err = s.commands.Free()
-	}
 	if err != nil {
+		f.set.recorded.abandon() // the commands may be pending
+		return err
+	}
+	if err = s.free(); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -355,7 +319,7 @@ func (f *forward) wait(ctx context.Context, s *segment) error {
 
 // take copies the keys and values of a segment to the cores' cache.
 func (f *forward) take(s *segment) error {
-	if err := f.marks.check(&f.set.mark, s.number); err != nil {
+	if err := f.marks.check(f.set.mark.at, s.from, f.set.mark.submitted); err != nil {
 		return err
 	}
 	if s.from == 0 { // the forward may read blocks that were uploaded before
@@ -374,7 +338,9 @@ func (f *forward) drain(ctx context.Context, failed error) error {
 		f.flying = f.flying[1:]
 		err := f.wait(context.WithoutCancel(ctx), &s)
 		if err == nil {
-			err = s.commands.Free()
+			err = s.free()
+		} else {
+			f.set.recorded.abandon()
 		}
 		failed = errors.Join(failed, err)
 	}

@@ -19,6 +19,58 @@ type recorder struct {
 	err   error
 }
 
+// segment returns a segment with the ops [from, to) that is not submitted. Forwards of the same
+// shape use the same commands.
+func (f *forward) segment(from, to int) (segment, error) {
+	s := segment{from: from, to: to}
+	reusable := len(f.set.shape) > 0
+	if reusable {
+		if s.commands = f.set.recorded.find(f.set.shape, from, to); s.commands != nil {
+			s.recorded = true
+			return s, nil
+		}
+	}
+	steps, err := f.steps(from, to)
+	if err != nil {
+		return s, err
+	}
+	if s.commands, err = f.dev.Record(steps...); err != nil {
+		return s, err
+	}
+	if reusable {
+		f.set.recorded.keep(f.set.shape, from, to, s.commands)
+		s.recorded = true
+	}
+	return s, nil
+}
+
+// steps returns the steps of the ops [from, to). They are the same for batches of one shape, see
+// inputs.shape.
+func (f *forward) steps(from, to int) ([]device.Step, error) {
+	c := recorder{Runner: f.Runner, set: f.set, batch: f.batch}
+	rows := f.batch.Rows()
+	if from == 0 {
+		for _, in := range f.set.inputs {
+			c.steps = append(c.steps, in)
+		}
+	}
+	if p := f.onCores.Before(from); p != nil {
+		c.steps = append(c.steps, f.set.border.FromStage(p, &f.set.acts, rows)...)
+	}
+	for i := from; i < to; i++ {
+		c.op(i)
+	}
+	if p := f.onCores.Next(to); p != nil && p.From == to {
+		c.steps = append(c.steps, f.set.border.ToStage(p, &f.set.acts, rows)...)
+	}
+	c.steps = append(c.steps, f.blocks.copies(between(f.set.staged, from, to), f.set.stage, true)...)
+	if n := f.stagedLogits(); n > 0 && to == len(f.model.Ops) {
+		c.steps = append(c.steps, device.Copy{To: f.set.logits, From: f.set.acts[model.BufLogits], Bytes: n})
+	}
+	c.steps = append(c.steps, markOf(f.set.mark.at, from, f.set.in.at(f.set.in.number)))
+	return c.steps, c.err
+}
+
 // launch adds a kernel.
 func (c *recorder) launch(d description, groups [3]int, buffers bindings, push pushes) {
 	if c.err != nil {

@@ -13,11 +13,13 @@ var ErrResult = errors.New("the device returned invalid results")
 
 const inFlight = 2 // segments of a forward that are submitted at once
 
-// mark checks that submissions ran: the last step of each copies its number to memory that the host
-// reads. As many of the last submissions as there are slots can be checked.
+// mark checks that submissions ran: the last step of each copies a number to a slot of memory that
+// the host reads. Segments of a forward copy the number of the forward, which the first one brings
+// to the device, to the slots of their first ops. Uploads copy numbers of their own; as many of the
+// last ones as there are slots can be checked.
 type mark struct {
-	at        device.Slice // host-visible, a slot for each of the last submissions
-	submitted uint32       // number of the last submission
+	at        device.Slice // host-visible slots
+	submitted uint32       // last number
 }
 
 // markSlots is above the number of submissions with one mark that are pending or not checked.
@@ -47,22 +49,28 @@ func (k *marks) allocate(m *mark) error {
 	return resize(k.dev, &m.at, markSlots*alignment, device.HostUsage(k.dev))
 }
 
-// step returns the last step of the next submission, and its number.
-func (k *marks) step(m *mark) (device.Step, uint32) {
+// step returns the last step of the next upload.
+func (k *marks) step(m *mark) device.Step {
 	m.submitted = (m.submitted + 1) % markNumbers
-	return device.Copy{To: device.Slice{Buffer: m.at.Buffer, Offset: slotOf(m.submitted)}, Bytes: alignment,
-		From: device.Slice{Buffer: k.numbers.Buffer, Offset: uint64(alignment * m.submitted)}}, m.submitted
+	return markOf(m.at, slotOf(m.submitted), device.Slice{Buffer: k.numbers.Buffer,
+		Offset: uint64(alignment * m.submitted)})
 }
 
-func slotOf(number uint32) uint64 { return uint64(number % markSlots * alignment) }
+// slotOf returns the slot of an upload.
+func slotOf(number uint32) int { return int(number % markSlots) }
 
-// check returns ErrResult if the device did not run the submission with a number, which is
-// complete.
-func (k *marks) check(m *mark, number uint32) error {
-	got := make([]uint32, alignment/4)
-	if host := m.at.Buffer.Host(); host != nil {
-		copy(bytesOf(got), host[slotOf(number):])
-	} else if err := k.dev.Read(m.at.Buffer, slotOf(number), bytesOf(got)); err != nil {
+// markOf returns the step that copies a number to a slot.
+func markOf(slots device.Slice, slot int, number device.Slice) device.Step {
+	to := device.Slice{Buffer: slots.Buffer, Offset: uint64(alignment * slot)}
+	return device.Copy{To: to, From: number, Bytes: alignment}
+}
+
+// check returns ErrResult if a slot does not have a number, whose submission is complete.
+func (k *marks) check(slots device.Slice, slot int, number uint32) error {
+	var got [alignment / 4]uint32
+	if host := slots.Buffer.Host(); host != nil {
+		copy(bytesOf(got[:]), host[alignment*slot:])
+	} else if err := k.dev.Read(slots.Buffer, uint64(alignment*slot), bytesOf(got[:])); err != nil {
 		return err
 	}
 	if got[0] != number {

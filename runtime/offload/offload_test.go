@@ -31,7 +31,7 @@ const testRows = 48 // of a chunk
 
 // rig is a model on the cores, and on a device if it has one.
 type rig struct {
-	t        *testing.T
+	t        testing.TB
 	a        *exec.Assembly
 	prefill  *exec.Executor
 	runner   *Runner // nil: the cores alone
@@ -66,7 +66,7 @@ func testConfig(arch string, q8 bool) (model.Config, gguf.Type) {
 	return c, gguf.Q4_K
 }
 
-func testFile(t *testing.T, arch string, q8 bool) *gguf.File {
+func testFile(t testing.TB, arch string, q8 bool) *gguf.File {
 	t.Helper()
 	c, typ := testConfig(arch, q8)
 	var data bytes.Buffer
@@ -80,7 +80,7 @@ func testFile(t *testing.T, arch string, q8 bool) *gguf.File {
 	return f
 }
 
-func testPlan(t *testing.T, f *gguf.File, compute string) *plans.Plan {
+func testPlan(t testing.TB, f *gguf.File, compute string) *plans.Plan {
 	t.Helper()
 	host, err := profiles.Live()
 	if err != nil {
@@ -111,7 +111,7 @@ func openRows(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device, r
 }
 
 // openWith returns a rig with a device of the given options.
-func openWith(t *testing.T, f *gguf.File, plan *plans.Plan, o Options) *rig {
+func openWith(t testing.TB, f *gguf.File, plan *plans.Plan, o Options) *rig {
 	t.Helper()
 	if o.Device != nil {
 		equal := func(device.Device, unified.Load) (unified.Rates, error) {

@@ -2,8 +2,10 @@ package offload
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"sandwich/runtime/device"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 )
@@ -14,9 +16,11 @@ func (f *forward) finish() error {
 	if len(f.batch.LogitRows) == 0 {
 		return f.checkKV()
 	}
-	stride := f.strides[model.BufLogits]
-	f.logits = slices.Grow(f.logits[:0], len(f.batch.LogitRows)*stride)[:len(f.batch.LogitRows)*stride]
-	if err := f.dev.Read(f.set.acts[model.BufLogits].Buffer, 0, bytesOf(f.logits)); err != nil {
+	n := len(f.batch.LogitRows) * f.strides[model.BufLogits]
+	f.logits = slices.Grow(f.logits[:0], n)[:n]
+	if f.stagedLogits() > 0 {
+		copy(bytesOf(f.logits), f.set.logits.Buffer.Host())
+	} else if err := f.dev.Read(f.set.acts[model.BufLogits].Buffer, 0, bytesOf(f.logits)); err != nil {
 		return err
 	}
 	for i := range f.batch.LogitRows {
@@ -25,6 +29,19 @@ func (f *forward) finish() error {
 		}
 	}
 	return f.checkKV()
+}
+
+// mostStagedLogits limits the logits that the last segment copies to host-visible memory, in bytes.
+const mostStagedLogits = 16 << 20
+
+// stagedLogits returns the bytes of logits that the last segment copies to host-visible memory, so
+// that no other submission is needed to read them; 0: none.
+func (f *forward) stagedLogits() uint64 {
+	n := uint64(4 * len(f.batch.LogitRows) * f.strides[model.BufLogits])
+	if n > mostStagedLogits || f.blocks.host == device.DeviceLocal {
+		return 0
+	}
+	return n
 }
 
 // checkKV returns ErrResult if the last row of a segment has keys or values that are not finite.
@@ -44,11 +61,17 @@ func (f *forward) checkKV() error {
 	return nil
 }
 
+// finite reports whether no number is infinite or NaN.
 func finite(x []float32) bool {
-	for _, v := range x {
-		if v-v != 0 {
-			return false
-		}
+	// Adding 1 to an exponent of ones sets the bit above it. Words have two numbers.
+	const exponents, ones, carries = 0x7F800000_7F800000, 0x00800000_00800000, 0x80000000_80000000
+	var carried uint64
+	if len(x)%2 == 1 {
+		carried = uint64(math.Float32bits(x[len(x)-1]))&exponents + ones
 	}
-	return true
+	for i := 0; i+1 < len(x); i += 2 {
+		two := uint64(math.Float32bits(x[i])) | uint64(math.Float32bits(x[i+1]))<<32
+		carried |= two&exponents + ones
+	}
+	return carried&carries == 0
 }

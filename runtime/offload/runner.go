@@ -37,6 +37,7 @@ import (
 // an Upload and Close may be used concurrently with it.
 type Runner struct {
 	dev      device.Device
+	info     device.Info // from when the Runner was opened, since Device.Info may call the driver
 	assembly *exec.Assembly
 	model    *model.Model
 	layers   *tp.Layers
@@ -138,11 +139,12 @@ func newRunner(o *Options) (*Runner, error) {
 	if err := check(o.Assembly, parts); err != nil {
 		return nil, err
 	}
-	if i := o.Device.Info(); i.Exact != device.AllExact && !o.Rounding {
-		return nil, unsupported("%s: arithmetic that is not exact (%s)", i.Name, device.AllExact&^i.Exact)
+	info := o.Device.Info()
+	if info.Exact != device.AllExact && !o.Rounding {
+		return nil, unsupported("%s: arithmetic that is not exact (%s)", info.Name, device.AllExact&^info.Exact)
 	}
 	a := o.Assembly
-	r := &Runner{dev: o.Device, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
+	r := &Runner{dev: o.Device, info: info, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
 		programs: programs{dev: o.Device, rounding: o.Rounding, list: map[description]device.Program{}}, rows: o.Rows,
 		onCores: parts, ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
 	r.times.least = cmp.Or(o.LeastTimeout, leastTimeout)
@@ -190,8 +192,8 @@ func (r *Runner) open(o Options) (err error) {
 	if r.mem, err = load(r.dev, r.assembly, r.onCores, o.Memory); err != nil {
 		return err
 	}
-	r.blocks = &blockCopier{dev: r.dev, model: r.model, layers: r.layers, kv: r.kv, onDevice: r.mem.kv,
-		shared: r.mem.sharesKV, onCores: r.onCores}
+	r.blocks = &blockCopier{dev: r.dev, host: device.HostUsage(r.dev), model: r.model, layers: r.layers, kv: r.kv,
+		onDevice: r.mem.kv, shared: r.mem.sharesKV, onCores: r.onCores}
 	r.mirror.shared = r.mem.sharesKV
 	if r.marks, err = newMarks(r.mem); err != nil {
 		return err
@@ -294,7 +296,7 @@ func (r *Runner) product(op *model.Op, i, rows int) kernels.Product {
 	if op.Act != 0 {
 		g.Epilogue, g.Unit = kernels.Gated, gatedUnits[op.Act]
 	}
-	return g.For(rows, r.dev.Info().MatrixUnit)
+	return g.For(rows, r.info.MatrixUnit)
 }
 
 func biasOf(op *model.Op, i int) *model.Vector {
@@ -336,7 +338,7 @@ func (r *Runner) Logits(i int) []float32 {
 
 // Exact reports whether the results of the device have the bits of those of the cores, by its
 // self-test and that of each kernel that was compiled.
-func (r *Runner) Exact() bool { return r.dev.Info().Exact == device.AllExact && r.programs.exact() }
+func (r *Runner) Exact() bool { return r.info.Exact == device.AllExact && r.programs.exact() }
 
 // Bytes returns the device memory that the Runner holds, without that of the cores.
 func (r *Runner) Bytes() uint64 { return r.mem.bytes }

@@ -15,11 +15,73 @@ type set struct {
 	quantized device.Slice // rows of quantized activations
 	in        inputs
 	inbox     device.Slice  // inputs of the forward; host-visible
+	outbox    []byte        // what inbox will have, if it is not host-visible
 	inputs    []device.Copy // from inbox, in the first segment
 	stage     device.Slice  // new keys and values, copied by segments; host-visible
-	mark      mark          // of segments
+	logits    device.Slice  // copied by the last segment; host-visible
+	mark      mark          // of forwards, with a slot for each first op of a segment
 	border    handover.Stage
 	staged    []stagedBlock
+	shape     []byte // of the batch, see inputs.shape; empty: commands are not used again
+	recorded  recordings
+}
+
+// resize makes a buffer of the set at least as large. No segment of the set may be in flight.
+func (f *forward) resize(to *device.Slice, bytes uint64, usage device.Usage) error {
+	if bytes == 0 || to.Buffer != nil && to.Buffer.Bytes() >= bytes {
+		return nil
+	}
+	if err := f.set.recorded.free(); err != nil {
+		return err
+	}
+	return resize(f.dev, to, bytes, usage)
+}
+
+// recordings are commands of segments that later forwards use again. They refer to the buffers of
+// one set, of which no segment may be in flight when they are freed.
+type recordings struct {
+	list map[recordingKey]device.Commands
+}
+
+// recordingKey is the shape of a batch and the ops [from, to).
+type recordingKey struct {
+	shape    string
+	from, to int
+}
+
+// mostRecordings is the number of recordings from which a forward begins without them.
+const mostRecordings = 128
+
+// find returns the commands of a segment, nil if there are none.
+func (r *recordings) find(shape []byte, from, to int) device.Commands {
+	return r.list[recordingKey{string(shape), from, to}]
+}
+
+// keep adds the commands of a segment.
+func (r *recordings) keep(shape []byte, from, to int, c device.Commands) {
+	if r.list == nil {
+		r.list = map[recordingKey]device.Commands{}
+	}
+	r.list[recordingKey{string(shape), from, to}] = c
+}
+
+// limit frees the recordings if they are too many.
+func (r *recordings) limit() error {
+	if len(r.list) < mostRecordings {
+		return nil
+	}
+	return r.free()
+}
+
+// abandon forgets the recordings without freeing them, since some may be pending.
+func (r *recordings) abandon() { clear(r.list) }
+
+func (r *recordings) free() (err error) {
+	for _, c := range r.list {
+		err = errors.Join(err, c.Free())
+	}
+	clear(r.list)
+	return err
 }
 
 func (r *Runner) newSet(logitRows int) (*set, error) {
@@ -48,7 +110,7 @@ func (r *Runner) allocate(s *set, logitRows int) (err error) {
 	if s.border, err = handover.NewStage(r.dev, r.borders); err != nil {
 		return err
 	}
-	return r.marks.allocate(&s.mark)
+	return resize(r.dev, &s.mark.at, uint64(len(r.model.Ops)*alignment), device.HostUsage(r.dev))
 }
 
 // bufferRows returns the rows of an activation.
@@ -70,7 +132,8 @@ func (r *Runner) quantizedWords() (most int) {
 }
 
 func (s *set) free() (err error) {
-	list := append(s.acts[:], s.quantized, s.inbox, s.stage, s.mark.at, s.in.angles, s.in.words)
+	err = s.recorded.free()
+	list := append(s.acts[:], s.quantized, s.inbox, s.stage, s.logits, s.mark.at, s.in.angles, s.in.words)
 	for _, b := range list {
 		if b.Buffer != nil {
 			err = errors.Join(err, b.Buffer.Free())

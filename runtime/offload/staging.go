@@ -23,6 +23,7 @@ type stagedBlock struct {
 // blockCopier copies blocks between the cache of the cores and that of the device.
 type blockCopier struct {
 	dev      device.Device
+	host     device.Usage // of staging buffers
 	model    *model.Model
 	layers   *tp.Layers
 	kv       *attention.KVStore

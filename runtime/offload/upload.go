@@ -57,14 +57,13 @@ func (u *uploads) submitPart(ctx context.Context, list []stagedBlock, bytes uint
 	if err := u.settle(ctx); err != nil {
 		return err
 	}
-	if err := resize(u.dev, &u.stage, bytes, device.HostUsage(u.dev)); err != nil {
+	if err := resize(u.dev, &u.stage, bytes, u.host); err != nil {
 		return err
 	}
 	if err := u.gather(list, u.stage); err != nil {
 		return err
 	}
-	marked, _ := u.marks.step(&u.mark)
-	commands, err := u.dev.Record(append(u.copies(list, u.stage, false), marked)...)
+	commands, err := u.dev.Record(append(u.copies(list, u.stage, false), u.marks.step(&u.mark))...)
 	if err != nil {
 		return err
 	}
@@ -95,7 +94,7 @@ func (u *uploads) settle(ctx context.Context) error {
 	}
 	commands := u.commands
 	u.commands = nil
-	return errors.Join(u.marks.check(&u.mark, u.mark.submitted), commands.Free())
+	return errors.Join(u.marks.check(u.mark.at, slotOf(u.mark.submitted), u.mark.submitted), commands.Free())
 }
 
 // free frees the staging buffer. No upload may be pending.

@@ -91,21 +91,36 @@ func (p *program) Free() error {
 // step is a call that adds work to the stream. A kernel has its argument block in block.
 type step struct {
 	name  string
-	args  []uint64
+	args  []uint64 // without the stream and what follows it
 	block []uint32
 }
 
-type commands struct{ steps []step }
+// commands are calls that a submission makes. From the second submission on they are a graph, which
+// one call starts.
+type commands struct {
+	device    *openDevice
+	steps     []step
+	submitted bool
+	graph     uint64 // 0: none
+}
 
-// Free does nothing: commands have no memory of the driver.
-func (c *commands) Free() error { return nil }
+// Free releases the graph.
+func (c *commands) Free() error {
+	d := c.device
+	if c.graph == 0 || d.Process.Err() != nil {
+		return nil
+	}
+	graph := c.graph
+	c.graph = 0
+	return d.With(d.Main, func(f *hostcall.Frame) error { return d.call(f, "cuGraphExecDestroy", graph) })
+}
 
 // Record translates the steps to calls.
 func (d *openDevice) Record(steps ...device.Step) (device.Commands, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
-	c := &commands{}
+	c := &commands{device: d, steps: make([]step, 0, len(steps))}
 	err := device.CheckSteps(steps, func(l device.Launch) error {
 		p := l.Program.(*program)
 		c.steps = append(c.steps, step{
@@ -132,7 +147,7 @@ const callsAtOnce = 20
 // Submit makes the calls and records an event after them.
 func (d *openDevice) Submit(c device.Commands) (device.Ticket, error) {
 	return d.Queue.Submit(func(t device.Ticket) error {
-		err := d.With(d.Main, func(f *hostcall.Frame) error { return d.submit(f, c.(*commands).steps, t) })
+		err := d.With(d.Main, func(f *hostcall.Frame) error { return d.submit(f, c.(*commands), t) })
 		if _, failed := errors.AsType[result](err); failed {
 			return d.Lose(err) // some of the steps may run
 		}
@@ -140,38 +155,33 @@ func (d *openDevice) Submit(c device.Commands) (device.Ticket, error) {
 	})
 }
 
-func (d *openDevice) submit(f *hostcall.Frame, steps []step, t device.Ticket) error {
+func (d *openDevice) submit(f *hostcall.Frame, c *commands, t device.Ticket) error {
 	event, err := d.event(f)
 	if err != nil {
 		return err
 	}
-	var calls []hostcall.Call
-	var names []string
-	flush := func() error {
-		n, err := f.Do(calls)
-		if err != nil {
+	if c.submitted && c.graph == 0 {
+		if c.graph, err = d.capture(f, c.steps); err != nil {
 			return err
 		}
-		if n < len(calls) {
-			return d.failure(f, names[n], int32(calls[n].Result))
-		}
-		calls, names = calls[:0], names[:0]
-		return nil
 	}
-	for _, s := range append(steps[:len(steps):len(steps)], step{name: "cuEventRecord", args: []uint64{event}}) {
-		args := append(s.args[:len(s.args):len(s.args)], d.stream)
-		if s.name == "cuLaunchKernel" {
-			args = append(args, 0, launchBlock(f, s.block))
-		}
-		calls = append(calls, hostcall.Call{Function: d.functions[s.name], Args: args, Check: true})
-		names = append(names, s.name)
-		if len(calls) == callsAtOnce {
-			if err := flush(); err != nil {
-				return err
-			}
+	c.submitted = true
+	started := false
+	if c.graph != 0 {
+		if started, err = d.startGraph(f, c.graph); err != nil {
+			return err
 		}
 	}
-	if err := flush(); err != nil {
+	calls := batch{device: d, frame: f}
+	if !started {
+		if err := calls.addSteps(c.steps); err != nil {
+			return err
+		}
+	}
+	if err := calls.add("cuEventRecord", event, d.stream); err != nil {
+		return err
+	}
+	if err := calls.flush(); err != nil {
 		return err
 	}
 	d.eventMu.Lock()
@@ -180,11 +190,72 @@ func (d *openDevice) submit(f *hostcall.Frame, steps []step, t device.Ticket) er
 	return nil
 }
 
+// batch makes calls many at a time. An error means that one failed and those after it were not
+// made.
+type batch struct {
+	device *openDevice
+	frame  *hostcall.Frame
+	calls  []hostcall.Call
+	names  []string
+	args   []uint64
+}
+
+func (b *batch) add(name string, args ...uint64) error {
+	at := len(b.args)
+	b.args = append(b.args, args...)
+	b.calls = append(b.calls, hostcall.Call{Function: b.device.functions[name], Args: b.args[at:], Check: true})
+	b.names = append(b.names, name)
+	if len(b.calls) == callsAtOnce {
+		return b.flush()
+	}
+	return nil
+}
+
+func (b *batch) addSteps(steps []step) error {
+	for i := range steps {
+		s := &steps[i]
+		var args [11]uint64
+		n := copy(args[:], s.args)
+		args[n] = b.device.stream
+		n++
+		if s.name == "cuLaunchKernel" {
+			args[n], args[n+1] = 0, launchBlock(b.frame, s.block)
+			n += 2
+		}
+		if err := b.add(s.name, args[:n]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) flush() error {
+	n, err := b.frame.Do(b.calls)
+	if err != nil {
+		return err
+	}
+	if n < len(b.calls) {
+		return b.device.failure(b.frame, b.names[n], int32(b.calls[n].Result))
+	}
+	b.calls, b.names, b.args = b.calls[:0], b.names[:0], b.args[:0]
+	return nil
+}
+
 // launchBlock returns the address of the list that passes an argument block to cuLaunchKernel.
 func launchBlock(f *hostcall.Frame, words []uint32) uint64 {
-	const end, pointer, size = 0, 1, 2
+	const (
+		end, pointer, size = 0, 1, 2 // keys of the list
+		sizeAt, wordsAt    = 40, 48  // after the list
+	)
 	if len(words) == 0 {
 		return 0
 	}
-	return f.Struct(uint64(pointer), f.Words(words), uint64(size), f.Struct(uint64(4*len(words))), uint64(end)).Addr()
+	b := f.Alloc(wordsAt + 4*len(words))
+	for i, v := range []uint64{pointer, b.At(wordsAt), size, b.At(sizeAt), end, uint64(4 * len(words))} {
+		b.PutU64(8*i, v)
+	}
+	for i, w := range words {
+		b.PutU32(wordsAt+4*i, w)
+	}
+	return b.Addr()
 }

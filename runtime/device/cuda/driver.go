@@ -80,6 +80,7 @@ func (dr driver) start(ctx context.Context) (*library, error) {
 type library struct {
 	*remote.Device
 	functions map[string]uint64
+	graphs    bool // the driver has graphs; Main guards it
 	count     int
 	version   uint32 // of the API, such as 13000
 }
@@ -112,6 +113,9 @@ func (l *library) load() error {
 			return fmt.Errorf("the CUDA driver is too old: %w", l.Check(err))
 		}
 		l.functions[name] = at
+	}
+	if err := l.loadGraphs(file); err != nil {
+		return l.Check(err)
 	}
 	return l.With(l.Main, func(f *hostcall.Frame) error {
 		f.Limit *= 4 // the driver may load its kernel modules

@@ -160,7 +160,7 @@ func (d *openDevice) transfer(b device.Buffer, offset uint64, data []byte, move 
 
 // runOnce runs one step and waits for it.
 func (d *openDevice) runOnce(s step) error {
-	t, err := d.Submit(&commands{[]step{s}})
+	t, err := d.Submit(&commands{device: d, steps: []step{s}})
 	if err != nil {
 		return err
 	}

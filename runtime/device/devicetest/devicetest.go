@@ -192,7 +192,7 @@ func testSteps(t *testing.T, d device.Device) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
+	for range 3 {
 		ticket, err := d.Submit(commands)
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +205,7 @@ func testSteps(t *testing.T, d device.Device) {
 		}
 	}
 	for i := 64; i < 64+128; i++ {
-		binary.LittleEndian.PutUint32(words[4*i:], 2*20*101)
+		binary.LittleEndian.PutUint32(words[4*i:], 3*20*101)
 	}
 	wantBuffer(t, d, a, words)
 	if err := errors.Join(commands.Free(), program.Free(), a.Free(), b.Free()); err != nil {

@@ -8,13 +8,23 @@ import (
 	"sandwich/runtime/device"
 )
 
-// poison fills the buffers that the last launch writes with NaN. Of Shared buffers, which have data
-// of the cores, it changes only the words that the launch writes.
+// poison fills the buffers that the last launch writes with NaN, and repeats the copies after it. Of
+// Shared buffers, which have data of the cores, it changes only the words that the launch writes.
 func poison(steps []device.Step) error {
 	for i := len(steps) - 1; i >= 0; i-- {
-		if l, ok := steps[i].(device.Launch); ok {
-			return poisonLaunch(&l)
+		l, ok := steps[i].(device.Launch)
+		if !ok {
+			continue
 		}
+		if err := poisonLaunch(&l); err != nil {
+			return err
+		}
+		for _, s := range steps[i+1:] {
+			if c, ok := s.(device.Copy); ok {
+				run(c)
+			}
+		}
+		return nil
 	}
 	return nil
 }

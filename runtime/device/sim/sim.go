@@ -319,12 +319,14 @@ func (d *Device) step(s device.Step) (took time.Duration, err error) {
 		}
 		return 0, nil
 	case device.Copy:
-		to, from := s.To.Buffer.(*buffer).data[s.To.Offset:], s.From.Buffer.(*buffer).data[s.From.Offset:]
-		copy(to[:s.Bytes], from[:s.Bytes])
+		run(s)
 		took = d.copyTime(s.Bytes)
 	}
 	return took, nil
 }
+
+// run runs a copy.
+func run(c device.Copy) { copy(memory(c.To)[:c.Bytes], memory(c.From)[:c.Bytes]) }
 
 // Lost returns a channel that is closed when the device is lost or closed.
 func (d *Device) Lost() <-chan struct{} { return d.queue.Lost() }

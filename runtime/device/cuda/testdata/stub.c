@@ -1,6 +1,7 @@
 // A CUDA driver without a device. Its memory is the process's, calls of the stream run at once, and
 // it knows the kernels of the tests by name. STUB_FAULT makes a function misbehave:
 //   crash:NAME hang:NAME fail:NAME:CODE devices:COUNT version:NUMBER capability:NUMBER
+// With STUB_KERNELS=ignore, other kernels compute nothing.
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -67,14 +68,44 @@ int cuMemAlloc_v2(u64 *p, size_t n) {
 int cuMemFree_v2(u64 p) { CURRENT free((void *)p); return 0; }
 int cuMemcpyHtoDAsync_v2(u64 d, void *s, size_t n, void *st) { STREAM(st) memcpy((void *)d, s, n); return 0; }
 int cuMemcpyDtoHAsync_v2(void *d, u64 s, size_t n, void *st) { STREAM(st) memcpy(d, (void *)s, n); return 0; }
-int cuMemcpyDtoDAsync_v2(u64 d, u64 s, size_t n, void *st) { STREAM(st) memmove((void *)d, (void *)s, n); return 0; }
+
+// A graph is a list of kernels and copies. Between cuStreamBeginCapture_v2 and cuStreamEndCapture
+// calls of the stream are added to one and do not run.
+struct node {
+    struct node *next;
+    char *kernel; // 0: a copy
+    unsigned gx, gy, gz, bx;
+    size_t size;       // of block
+    u64 args[3];       // of a copy
+    u32 block[64];     // of a kernel
+};
+struct graph { struct node *first, **last; };
+static struct graph *capturing;
+
+static struct node *add_node(void) {
+    struct node *n = calloc(1, sizeof *n);
+    *capturing->last = n;
+    capturing->last = &n->next;
+    return n;
+}
+
+int cuMemcpyDtoDAsync_v2(u64 d, u64 s, size_t n, void *st) {
+    STREAM(st)
+    if (capturing) {
+        struct node *c = add_node();
+        c->args[0] = d, c->args[1] = s, c->args[2] = n;
+        return 0;
+    }
+    memmove((void *)d, (void *)s, n);
+    return 0;
+}
 int cuMemsetD8Async(u64 p, unsigned char v, size_t n, void *st) { STREAM(st) memset((void *)p, v, n); return 0; }
 int cuMemHostRegister_v2(void *p, size_t n, unsigned flags) { CURRENT return flags == 3 ? 0 : 1; }
 int cuMemHostUnregister(void *p) { CURRENT return 0; }
 int cuMemHostGetDevicePointer_v2(u64 *d, void *p, unsigned flags) { CURRENT *d = (u64)p; return flags; }
 
 int cuEventCreate(void **e, unsigned flags) { CURRENT *e = malloc(1); return flags == 3 ? 0 : 1; }
-int cuEventRecord(void *e, void *s) { STREAM(s) return e ? 0 : 400; }
+int cuEventRecord(void *e, void *s) { STREAM(s) return capturing ? 900 : e ? 0 : 400; }
 int cuEventSynchronize(void *e) { CURRENT return e ? 0 : 400; }
 
 // A module is a copy of its text.
@@ -116,13 +147,9 @@ static u32 probe(const char *name, u32 *x) {
     return bitsOf(product + number(x[2]));
 }
 
-int cuLaunchKernel(char *name, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *stream, void **params, void **extra) {
-    STREAM(stream)
-    if (by != 1 || bz != 1 || shared || params || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return 1;
-    size_t size = *(size_t *)extra[3];
-    u32 **buffers = extra[1];
-    u32 *push = extra[1];
+static int run(char *name, unsigned gx, unsigned gy, unsigned gz, unsigned bx, void *block, size_t size) {
+    u32 **buffers = block;
+    u32 *push = block;
     if (!strcmp(name, "test_add")) {
         if (size != 12 || bx != 64) return 1;
         for (u64 i = 0; i < (u64)gx * bx; i++) buffers[0][i] += push[2];
@@ -136,7 +163,78 @@ int cuLaunchKernel(char *name, unsigned gx, unsigned gy, unsigned gz, unsigned b
     } else if (!strncmp(name, "probe_", 6)) {
         for (u64 i = 0; i < (u64)gx * bx; i++) buffers[1][i] = probe(name, &buffers[0][3 * i]);
     } else {
-        return 98;
+        const char *kernels = getenv("STUB_KERNELS");
+        return kernels && !strcmp(kernels, "ignore") ? 0 : 98;
+    }
+    return 0;
+}
+
+int cuLaunchKernel(char *name, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **params, void **extra) {
+    STREAM(stream)
+    if (by != 1 || bz != 1 || shared || params || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return 1;
+    size_t size = *(size_t *)extra[3];
+    if (!capturing) return run(name, gx, gy, gz, bx, extra[1], size);
+    struct node *n = add_node();
+    if (size > sizeof n->block) return 1;
+    memcpy(n->block, extra[1], size);
+    n->kernel = name, n->gx = gx, n->gy = gy, n->gz = gz, n->bx = bx, n->size = size;
+    return 0;
+}
+
+int cuStreamBeginCapture_v2(void *s, int mode) {
+    STREAM(s)
+    if (capturing || mode != 2) return 900;
+    capturing = calloc(1, sizeof *capturing);
+    capturing->last = &capturing->first;
+    return 0;
+}
+static void free_graph(struct graph *g) {
+    for (struct node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        free(n);
+    }
+    free(g);
+}
+int cuStreamEndCapture(void *s, struct graph **g) {
+    if (!capturing) return 400;
+    *g = capturing;
+    capturing = 0;
+    int code = fault(__func__);
+    if (code) free_graph(*g), *g = 0;
+    return code;
+}
+int cuGraphDestroy(struct graph *g) { CURRENT free_graph(g); return 0; }
+
+// An executable graph is a copy of a graph.
+static int instantiate(struct graph **to, struct graph *from) {
+    struct graph *g = *to = calloc(1, sizeof *g);
+    g->last = &g->first;
+    for (struct node *n = from->first; n; n = n->next) {
+        struct node *c = *g->last = malloc(sizeof *c);
+        *c = *n;
+        c->next = 0;
+        g->last = &c->next;
+    }
+    return 0;
+}
+int cuGraphInstantiateWithFlags(struct graph **to, struct graph *from, u64 flags) {
+    CURRENT
+    return flags ? 1 : instantiate(to, from);
+}
+int cuGraphInstantiate_v2(struct graph **to, struct graph *from, void **node, char *log, size_t n) {
+    CURRENT
+    return node || log || n ? 1 : instantiate(to, from);
+}
+int cuGraphExecDestroy(struct graph *g) { CURRENT free_graph(g); return 0; }
+int cuGraphLaunch(struct graph *g, void *s) {
+    STREAM(s)
+    for (struct node *n = g->first; n; n = n->next) {
+        if (!n->kernel) memmove((void *)n->args[0], (void *)n->args[1], n->args[2]);
+        else {
+            int code = run(n->kernel, n->gx, n->gy, n->gz, n->bx, n->block, n->size);
+            if (code) return code;
+        }
     }
     return 0;
 }
