@@ -27,8 +27,10 @@ type (
 func (addRows) Kernel() (*devgen.Kernel, error)    { return kernels.AddRows() }
 func (gatherRows) Kernel() (*devgen.Kernel, error) { return kernels.GatherRows() }
 
-// quantization describes the kernel that quantizes rows for a path.
-func quantization(path microkernel.Compute) description { return kernels.Norm{Path: path} }
+// quantization returns the kernel that quantizes rows of n elements for a path.
+func quantization(path microkernel.Compute, n int) kernels.Norm {
+	return kernels.Norm{Path: path}.For(n)
+}
 
 // bindings and pushes are the arguments of a launch by the names that the kernel gives them. A
 // kernel need not have all of them.

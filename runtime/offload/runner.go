@@ -251,7 +251,7 @@ func (r *Runner) compile() error {
 			continue
 		}
 		for _, rows := range []int{1, r.rows} {
-			for _, d := range r.kernelsOf(&r.model.Ops[i], rows) {
+			for _, d := range r.kernelsOf(i, rows) {
 				if _, err := r.programs.of(d); err != nil {
 					return fmt.Errorf("op %s: %w", r.model.Ops[i].Name, err)
 				}
@@ -261,33 +261,73 @@ func (r *Runner) compile() error {
 	return nil
 }
 
-// kernelsOf lists the kernels that an op launches for a number of rows.
-func (r *Runner) kernelsOf(op *model.Op, rows int) (list []description) {
+// kernelsOf lists the kernels that op i launches for a number of rows.
+func (r *Runner) kernelsOf(i, rows int) (list []description) {
+	op := &r.model.Ops[i]
 	switch op.Kind {
 	case model.OpNorm:
-		list = append(list, normRows)
+		list = append(list, r.normOf(i))
 	case model.OpAddNorm:
-		list = append(list, addRows{}, normRows)
+		if op.Post != nil {
+			list = append(list, r.normRows())
+		}
+		if op.Norm == nil {
+			list = append(list, addRows{})
+		} else {
+			list = append(list, r.normOf(i))
+		}
 	case model.OpMatMul:
-		for i, w := range op.W {
-			if path := r.assembly.Weights.At(0, w).Compute; path != microkernel.ComputeF32 {
-				list = append(list, quantization(path))
+		holds := r.quantizedBefore(i)
+		for j, w := range op.W {
+			if path := r.assembly.Weights.At(0, w).Compute; path != microkernel.ComputeF32 && path != holds {
+				holds = path
+				list = append(list, quantization(path, r.assembly.Weights.At(0, w).Layout.K))
 			}
-			if op.Act == 0 || i == 0 {
-				list = append(list, r.product(op, i, rows))
+			if op.Act == 0 || j == 0 {
+				list = append(list, r.product(op, j, rows))
 			}
 		}
 	case model.OpRotate:
 		list = append(list, rotation(op))
 	case model.OpAttention:
-		list = append(list, attentionOf(op))
+		if part, merge, ok := partsOf(op, rows); ok {
+			list = append(list, part, merge)
+		} else {
+			list = append(list, attentionOf(op))
+		}
 	case model.OpGather:
 		list = append(list, gatherRows{})
 	}
 	return list
 }
 
-var normRows = kernels.Norm{Norm: true, Float: true}
+// normRows returns the kernel that normalizes rows.
+func (r *Runner) normRows() kernels.Norm {
+	return kernels.Norm{Norm: true, Float: true}.For(r.model.Dims.Hidden)
+}
+
+// normOf returns the kernel of op i, an OpNorm or OpAddNorm with a norm. It quantizes the rows, if
+// the next op reads them in this form first.
+func (r *Runner) normOf(i int) kernels.Norm {
+	k := r.normRows()
+	k.Add = r.model.Ops[i].Kind == model.OpAddNorm
+	k.Path = r.quantizedBefore(i + 1)
+	return k
+}
+
+// quantizedBefore returns the path for which the op before op i, a norm, quantizes its rows: that
+// of the first weight of op i. It is ComputeF32 if the op before does not quantize.
+func (r *Runner) quantizedBefore(i int) microkernel.Compute {
+	if i == 0 || i >= len(r.model.Ops) || r.onCores.Has(i) || r.onCores.Has(i-1) {
+		return microkernel.ComputeF32
+	}
+	norm, op := &r.model.Ops[i-1], &r.model.Ops[i]
+	isNorm := norm.Norm != nil && (norm.Kind == model.OpNorm || norm.Kind == model.OpAddNorm)
+	if !isNorm || op.Kind != model.OpMatMul || op.In != model.BufH || op.Wanted {
+		return microkernel.ComputeF32
+	}
+	return r.assembly.Weights.At(0, op.W[0]).Compute
+}
 
 // product describes the kernel of weight i of a matrix product.
 func (r *Runner) product(op *model.Op, i, rows int) kernels.Product {
@@ -312,11 +352,6 @@ func rotation(op *model.Op) kernels.Rotate {
 		k.Rotated, k.Neox = op.Rope.Dim, op.Rope.Neox
 	}
 	return k
-}
-
-func attentionOf(op *model.Op) kernels.Attention {
-	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0,
-		Sinks: op.Sinks != nil}
 }
 
 // CoresWrite notes that the cores write the keys and values of a batch, which the device then does

@@ -46,6 +46,10 @@ func sampleOf(d description, k *devgen.Kernel) (*sample, error) {
 		groups = c.rotate(d)
 	case kernels.Attention:
 		groups = c.attention(d)
+	case kernels.AttentionPart:
+		groups = c.attentionPart(d)
+	case kernels.AttentionMerge:
+		groups = c.attentionMerge(d)
 	case addRows, gatherRows:
 		groups = c.rows()
 	default:
@@ -183,6 +187,30 @@ func (c *contents) attention(k kernels.Attention) [3]int {
 		"head_words": head, "block_words": head, "scale": float32(0.3), "window": kvcache.BlockTokens / 2,
 		"factor": float32(0.02), "cap": float32(30)}
 	return k.Grid(sampleRows, sampleHeads, 1, 1)
+}
+
+// attentionPart adds two blocks of one token with as many query heads as the kernel has rows.
+func (c *contents) attentionPart(k kernels.AttentionPart) [3]int {
+	const blocks = 2
+	c.attention(kernels.Attention{HeadDim: k.HeadDim, Rows: 1})
+	c.floats("q", k.Rows*k.HeadDim)
+	c.floats("parts", blocks*k.Rows*kernels.PartWords(k.HeadDim))
+	c.words("sequences", 0, 1, samplePos+sampleRows, 0)
+	c.push["q_stride"], c.push["group"] = k.Rows*k.HeadDim, k.Rows
+	c.push["kv_heads"], c.push["blocks"] = 1, blocks
+	return k.Grid(blocks, 1, 1)
+}
+
+// attentionMerge adds the parts of one token of two blocks.
+func (c *contents) attentionMerge(k kernels.AttentionMerge) [3]int {
+	const blocks = 2
+	c.floats("parts", blocks*k.Rows*kernels.PartWords(k.HeadDim))
+	c.floats("out", k.Rows*k.HeadDim)
+	c.floats("sinks", k.Rows)
+	c.words("sequences", 0, 1, samplePos+sampleRows, 0)
+	c.push = pushes{"out_stride": k.Rows * k.HeadDim, "group": k.Rows, "kv_heads": 1, "blocks": blocks,
+		"window": kvcache.BlockTokens / 2}
+	return k.Grid(1, 1)
 }
 
 func (c *contents) rows() [3]int {

@@ -28,7 +28,8 @@ type Attention struct {
 
 const (
 	attentionSize = arith.BlockPositions // invocations: one for each position of a block
-	unroll        = 16                   // dimensions or positions of an iteration, so that loads overlap
+	// Dimensions and positions of an iteration, so that loads overlap; more make large code.
+	unrollDims, unrollPositions = 8, 4
 )
 
 // Grid returns the workgroups for sequences of up to the given number of rows of the batch.
@@ -226,9 +227,9 @@ func (a *attention) computeScores(k, start devgen.Value, seen []devgen.Value) []
 			a.Set(sum, a.FMA(q, key, a.Get(sum)))
 		}
 	}
-	whole := a.HeadDim / unroll * unroll
-	a.For(a.U(0), a.U(whole), a.U(unroll), func(d devgen.Value) {
-		for j := range unroll {
+	whole := a.HeadDim / unrollDims * unrollDims
+	a.For(a.U(0), a.U(whole), a.U(unrollDims), func(d devgen.Value) {
+		for j := range unrollDims {
 			dimension(a.Add(d, a.U(j)))
 		}
 	})
@@ -358,8 +359,8 @@ func (a *attention) values(v devgen.Value, seen []devgen.Value) [][]devgen.Var {
 			}
 		}
 	}
-	a.For(a.U(0), most, a.U(unroll), func(pos devgen.Value) { // a block has a multiple of unroll
-		for j := range unroll {
+	a.For(a.U(0), most, a.U(unrollPositions), func(pos devgen.Value) { // a block has a multiple of these
+		for j := range unrollPositions {
 			position(a.Add(pos, a.U(j)))
 		}
 	})

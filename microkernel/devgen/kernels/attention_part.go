@@ -25,7 +25,7 @@ type AttentionPart struct {
 
 const (
 	mostPartRows = 8
-	partSize     = 256 // least invocations
+	partSize     = 256 // invocations that read a block of many dimensions
 	stageDims    = 128 // dimensions of keys or values in shared memory
 	panelPad     = 8   // words after a panel there, so that invocations access distinct banks
 	partUnroll   = 16
@@ -60,7 +60,7 @@ func (o AttentionPart) Kernel() (*devgen.Kernel, error) {
 	if o.Softcap {
 		name += "_softcap"
 	}
-	size := max(partSize, o.Rows*attentionSize)
+	size := max(o.Rows*attentionSize, min(partSize, 2*ceil(o.HeadDim, warp)*warp))
 	p := attentionPart{Builder: devgen.NewBuilder(name, size), AttentionPart: o, size: size}
 	p.declare()
 	// A workgroup beyond the blocks of its sequence has nothing to do.

@@ -18,26 +18,30 @@ type Norm struct {
 	Norm  bool           // false: the rows are quantized as they are
 	Float bool           // write the normalized rows as float32
 	Path  kernel.Compute // quantize them for this path, unless it is f32
+	Words int            // words of four elements of an invocation at a time: 1, 2 or 4
 }
 
 const (
 	normSize = 256 // invocations of a workgroup
 	word4    = 4   // elements of a word of quantized activations
-	// normWords is the number of words of an invocation at a time, so that their loads overlap, and
-	// quantizeWords that of a kernel without a norm, whose rows are shared among workgroups.
-	normWords, quantizeWords = 4, 2
 )
 
-// words returns the words of an invocation at a time.
-func (o Norm) words() int {
-	if o.Norm {
-		return normWords
+// For returns the kernel for rows of n elements. It has many loads in flight in long rows, and
+// several workgroups for one that is only quantized.
+func (o Norm) For(n int) Norm {
+	o.Words = 1
+	most := 4
+	if !o.Norm {
+		most = 2
 	}
-	return quantizeWords
+	for o.Words < most && n > o.tile() {
+		o.Words *= 2
+	}
+	return o
 }
 
 // tile returns the elements of a workgroup at a time.
-func (o Norm) tile() int { return normSize * word4 * o.words() }
+func (o Norm) tile() int { return normSize * word4 * o.Words }
 
 // Grid returns the workgroups for rows of n elements.
 func (o Norm) Grid(n, rows int) [3]int {
@@ -57,6 +61,8 @@ func (o Norm) Kernel() (*devgen.Kernel, error) {
 		return nil, fmt.Errorf("device norm: the kernel has no output; set Float or an integer Path")
 	case !o.Norm && (o.Float || o.Add):
 		return nil, fmt.Errorf("device norm: Float or Add without Norm would copy or add rows only")
+	case o.Words != 1 && o.Words != 2 && o.Words != 4:
+		return nil, fmt.Errorf("device norm: %d words of an invocation at a time; use 1, 2 or 4", o.Words)
 	}
 	name := "quantize"
 	if o.Norm {
@@ -68,7 +74,7 @@ func (o Norm) Kernel() (*devgen.Kernel, error) {
 	if o.Float {
 		name += "_float"
 	}
-	k := normKernel{Builder: devgen.NewBuilder(identifier(name+"_"+o.Path.String()), normSize), o: o,
+	k := normKernel{Builder: devgen.NewBuilder(identifier(fmt.Sprintf("%s_%s_x%d", name, o.Path, o.Words)), normSize), o: o,
 		quantizes: quantizes}
 	k.declare()
 	if o.Norm {
@@ -157,7 +163,7 @@ func (k *normKernel) reduce() {
 func (k *normKernel) addTile(tile devgen.Array, first devgen.Value) {
 	type element struct{ place, i, x devgen.Value }
 	var list []element
-	for w := range k.o.words() {
+	for w := range k.o.Words {
 		for j := range word4 {
 			place := k.place(w, j)
 			i := k.Add(first, place)

@@ -24,7 +24,7 @@ type quantizer struct {
 // quantize quantizes the row, or a tile of it, and writes it as float32 too.
 func (k *normKernel) quantize() {
 	q := quantizer{normKernel: k, superblock: k.o.Path != kernel.ComputeInt8}
-	words := k.o.words()
+	words := k.o.Words
 	q.tops, q.sums = k.Shared("tops", words*normSize), k.Shared("sums", words*normSize)
 	if q.superblock {
 		q.blockTops = k.Shared("block_tops", words*normSize/blockWords)
@@ -49,7 +49,7 @@ type quantizedWord struct {
 
 // tile quantizes the tile that begins at element `from`.
 func (q *quantizer) tile(from devgen.Value) {
-	list := make([]quantizedWord, q.o.words())
+	list := make([]quantizedWord, q.o.Words)
 	for w := range list {
 		e := &list[w]
 		e.i = q.Add(from, q.place(w, 0))

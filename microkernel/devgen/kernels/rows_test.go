@@ -36,6 +36,10 @@ func TestNorm(t *testing.T) {
 			if rows == 1 && o.Add { // more than a tile
 				n = (4096/256 + 1) * 256
 			}
+			o = o.For(n)
+			if r.IntN(3) == 0 {
+				o.Words = 1 << r.IntN(3)
+			}
 			const eps = float32(1e-5)
 			xRow, outRow := n+r.IntN(3), n+r.IntN(3)
 			qRow := (o.Path.ActRowBytes(n) + 4*r.IntN(3)) / 4
@@ -101,8 +105,9 @@ func spoil(x []float32, n int) {
 }
 
 func TestNormRefuses(t *testing.T) {
-	bf16 := Norm{Norm: true, Float: true, Path: microkernel.ComputeBF16}
-	for _, o := range []Norm{{}, {Norm: true}, {Float: true}, {Add: true, Path: microkernel.ComputeInt8}, bf16} {
+	bf16 := Norm{Norm: true, Float: true, Path: microkernel.ComputeBF16, Words: 1}
+	for _, o := range []Norm{{Words: 1}, {Norm: true, Words: 1}, {Float: true, Words: 1}, {Norm: true, Float: true, Words: 3},
+		{Add: true, Path: microkernel.ComputeInt8, Words: 1}, bf16} {
 		if k, err := o.Kernel(); err == nil {
 			t.Errorf("%+v gives %s, want an error", o, k.Name)
 		}
@@ -187,7 +192,7 @@ func TestNormInPlace(t *testing.T) {
 	x, weight := randomFloats(r, rows*n), randomFloats(r, n)
 	want := bytes.Clone(x)
 	microkernel.RefVec().RMSNormRows(&floats(want)[0], n, &floats(x)[0], n, rows, &floats(weight)[0], n, eps)
-	o := Norm{Norm: true, Float: true}
+	o := Norm{Norm: true, Float: true}.For(n)
 	k, err := o.Kernel()
 	build(t, k, err)
 	if err := interp.Run(k, o.Grid(n, rows), [][]byte{x, weight, x}, pushed(n, n, n, 0, eps)); err != nil {

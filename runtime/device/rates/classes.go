@@ -184,7 +184,7 @@ func (m *meter) rows() (c devrates.Class, err error) {
 }
 
 func (m *meter) normalize(rows, steps int) (float64, error) {
-	k := kernels.Norm{Norm: true, Float: true}
+	k := kernels.Norm{Norm: true, Float: true}.For(width)
 	return m.run(k.Kernel, k.Grid(width, rows), steps,
 		map[string]uint64{"x": 4 * uint64(rows*width), "weight": 4 * width, "out": 4 * uint64(rows*width)},
 		map[string]any{"n": width, "x_stride": width, "out_stride": width, "quantized_stride": 0, "eps": float32(1e-5)},
