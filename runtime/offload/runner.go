@@ -301,34 +301,6 @@ func (r *Runner) kernelsOf(i, rows int) (list []description) {
 	return list
 }
 
-// normRows returns the kernel that normalizes rows.
-func (r *Runner) normRows() kernels.Norm {
-	return kernels.Norm{Norm: true, Float: true}.For(r.model.Dims.Hidden)
-}
-
-// normOf returns the kernel of op i, an OpNorm or OpAddNorm with a norm. It quantizes the rows, if
-// the next op reads them in this form first.
-func (r *Runner) normOf(i int) kernels.Norm {
-	k := r.normRows()
-	k.Add = r.model.Ops[i].Kind == model.OpAddNorm
-	k.Path = r.quantizedBefore(i + 1)
-	return k
-}
-
-// quantizedBefore returns the path for which the op before op i, a norm, quantizes its rows: that
-// of the first weight of op i. It is ComputeF32 if the op before does not quantize.
-func (r *Runner) quantizedBefore(i int) microkernel.Compute {
-	if i == 0 || i >= len(r.model.Ops) || r.onCores.Has(i) || r.onCores.Has(i-1) {
-		return microkernel.ComputeF32
-	}
-	norm, op := &r.model.Ops[i-1], &r.model.Ops[i]
-	isNorm := norm.Norm != nil && (norm.Kind == model.OpNorm || norm.Kind == model.OpAddNorm)
-	if !isNorm || op.Kind != model.OpMatMul || op.In != model.BufH || op.Wanted {
-		return microkernel.ComputeF32
-	}
-	return r.assembly.Weights.At(0, op.W[0]).Compute
-}
-
 // product describes the kernel of weight i of a matrix product.
 func (r *Runner) product(op *model.Op, i, rows int) kernels.Product {
 	p := r.assembly.Weights.At(0, op.W[i])
