@@ -6,7 +6,7 @@ package devgen
 // are ignored.
 func Bind(k *Kernel, name string, words map[string]uint32) (*Kernel, error) {
 	b := builderOf(Kernel{Name: name, Size: k.Size, Bindings: k.Bindings, Push: k.Push, Shared: k.Shared,
-		Vars: k.Vars, Values: make([]Def, 1), Static: true})
+		Vars: k.Vars, Values: make([]Def, 1), Static: true, FewGroups: k.FewGroups})
 	c := binder{Builder: b, from: k, words: words, values: make([]Value, len(k.Values))}
 	c.copy(k.Body)
 	return b.Build()

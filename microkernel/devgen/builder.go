@@ -44,6 +44,9 @@ func builderOf(k Kernel) *Builder {
 	return b
 }
 
+// FewGroups sets [Kernel.FewGroups].
+func (b *Builder) FewGroups() { b.k.FewGroups = true }
+
 // Build returns the kernel, or the reason why it is not valid.
 func (b *Builder) Build() (*Kernel, error) {
 	b.k.Body = append(b.head, b.k.Body...)

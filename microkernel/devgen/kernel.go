@@ -80,6 +80,9 @@ type Kernel struct {
 	Values   []Def // by Value
 	Body     []Instr
 	Static   bool // push words were replaced by constants, see [Bind]
+	// FewGroups lets a compiler use many registers, so that each invocation has many loads in
+	// flight, although fewer workgroups then run on a processor at a time.
+	FewGroups bool
 }
 
 // MaxArgumentBytes is the largest size of the arguments of a kernel: every Vulkan device accepts

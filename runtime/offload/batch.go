@@ -32,6 +32,7 @@ type storeInputs struct {
 	sequences place // see kernels.Attention
 	tables    place
 	longest   int // rows of the longest sequence
+	blocks    int // that the rows of a sequence see, at least; a power of two
 	list      []attention.Segment
 }
 
@@ -64,6 +65,7 @@ func (in *inputs) describe(b *kvcache.Batch, kinds []kvcache.Kind, number uint32
 			in.put(q.Row, q.N, q.Pos, at)
 			at += len(q.Table)
 			s.longest = max(s.longest, q.N)
+			s.blocks = max(s.blocks, powerOfTwo((q.Pos+q.N+kvcache.BlockTokens-1)/kvcache.BlockTokens))
 		}
 	}
 	for store := range in.stores {
@@ -93,7 +95,7 @@ func (in *inputs) shape(to []byte, b *kvcache.Batch, staged []stagedBlock) []byt
 	put(b.Rows(), len(b.LogitRows), len(in.host))
 	for i := range in.stores {
 		s := &in.stores[i]
-		put(s.segments.at, s.segments.n, s.sequences.at, s.sequences.n, s.tables.at, s.longest)
+		put(s.segments.at, s.segments.n, s.sequences.at, s.sequences.n, s.tables.at, s.longest, s.blocks)
 	}
 	for i := range staged {
 		put(staged[i].block)

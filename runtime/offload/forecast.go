@@ -142,7 +142,9 @@ func (f *Forecast) Op(index int, of phase.Phase, n, pos, heads int) (o OpForecas
 	case model.OpNorm, model.OpGather:
 		o.addRows(f.rates, n, d.Hidden)
 	case model.OpAddNorm:
-		o.addRows(f.rates, n, d.Hidden)
+		if op.Post != nil {
+			o.addRows(f.rates, n, d.Hidden)
+		}
 		o.addRows(f.rates, n, d.Hidden)
 	case model.OpRotate:
 		o.addRows(f.rates, n, (op.Heads.Q+2*op.Heads.KV)*op.Heads.Dim)
@@ -152,18 +154,20 @@ func (f *Forecast) Op(index int, of phase.Phase, n, pos, heads int) (o OpForecas
 		if op.Wanted {
 			n = heads
 		}
-		f.multiply(&o, op, n)
+		f.multiply(&o, index, n)
 	}
 	return o
 }
 
 // multiply adds the products of an op and the quantization of their input.
-func (f *Forecast) multiply(o *OpForecast, op *model.Op, n int) {
+func (f *Forecast) multiply(o *OpForecast, index, n int) {
 	if n == 0 {
 		return
 	}
-	quantized := microkernel.ComputeF32
-	for _, i := range op.W {
+	quantized := quantizedBefore(f.model, f.onCores, index, func(weight int) microkernel.Compute {
+		return f.products[weight].Path
+	})
+	for _, i := range f.model.Ops[index].W {
 		w := &f.model.Weights[i]
 		one := f.products[i]
 		if one.Path != microkernel.ComputeF32 && one.Path != quantized {

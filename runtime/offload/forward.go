@@ -148,6 +148,9 @@ func (f *forward) begin(ctx context.Context) error {
 	if err := f.resize(&s.logits, f.stagedLogits(), f.blocks.host); err != nil {
 		return err
 	}
+	if err := f.resizeParts(); err != nil {
+		return err
+	}
 	op := &f.model.Ops[0]
 	if op.Kind != model.OpEmbed {
 		return unsupported("a model that does not begin with an embedding")

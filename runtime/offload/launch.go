@@ -109,21 +109,23 @@ func (c *recorder) launchProgram(p device.Program, groups [3]int, buffers bindin
 func (c *recorder) op(i int) {
 	op := &c.model.Ops[i]
 	hidden := c.model.Dims.Hidden
-	x, h, y := c.set.acts[model.BufX], c.set.acts[model.BufH], c.set.acts[model.BufY]
+	h, y := c.set.acts[model.BufH], c.set.acts[model.BufY]
 	switch op.Kind {
 	case model.OpNorm:
-		c.norm(h, x, op.Norm)
+		c.norm(c.normOf(i), model.BufX, model.BufH, op.Norm)
 	case model.OpAddNorm:
 		if op.Post != nil {
-			c.norm(y, y, op.Post)
+			c.norm(c.normRows(), model.BufY, model.BufY, op.Post)
 		}
-		c.launch(addRows{}, kernels.RowGrid(hidden, c.batch.Rows()), bindings{"dst": x, "src": y},
-			pushes{"n": hidden, "dst_stride": c.strides[model.BufX], "src_stride": c.strides[model.BufY]})
 		if op.Norm != nil {
-			c.norm(h, x, op.Norm)
+			c.norm(c.normOf(i), model.BufX, model.BufH, op.Norm)
+			return
 		}
+		c.launch(addRows{}, kernels.RowGrid(hidden, c.batch.Rows()),
+			bindings{"dst": c.set.acts[model.BufX], "src": y},
+			pushes{"n": hidden, "dst_stride": c.strides[model.BufX], "src_stride": c.strides[model.BufY]})
 	case model.OpMatMul:
-		c.product(op)
+		c.product(i)
 	case model.OpRotate:
 		c.rotate(op)
 	case model.OpAttention:
@@ -136,21 +138,25 @@ func (c *recorder) op(i int) {
 	}
 }
 
-// norm normalizes the rows of the batch. All buffers have the width of the model.
-func (c *recorder) norm(to, from device.Slice, weight *model.Vector) {
-	stride := c.strides[model.BufX]
-	c.launch(normRows, normRows.Grid(c.batch.Rows()), bindings{"x": from, "weight": c.mem.vectors[weight], "out": to},
-		pushes{"n": c.model.Dims.Hidden, "x_stride": stride, "out_stride": stride, "quantized_stride": 0,
-			"eps": c.model.Eps})
+// norm normalizes the rows of the batch, to which BufY is added first if the kernel adds. All
+// buffers have the width of the model.
+func (c *recorder) norm(k kernels.Norm, from, to model.Buf, weight *model.Vector) {
+	hidden := c.model.Dims.Hidden
+	c.launch(k, k.Grid(hidden, c.batch.Rows()),
+		bindings{"x": c.set.acts[from], "y": c.set.acts[model.BufY], "weight": c.mem.vectors[weight],
+			"out": c.set.acts[to], "quantized": c.set.quantized},
+		pushes{"n": hidden, "x_stride": c.strides[from], "y_stride": c.strides[model.BufY],
+			"out_stride": c.strides[to], "quantized_stride": k.Path.ActRowBytes(hidden) / 4, "eps": c.model.Eps})
 }
 
-// product adds the products of an op, and the quantization of their input.
-func (c *recorder) product(op *model.Op) {
+// product adds the products of op i, and the quantization of their input.
+func (c *recorder) product(i int) {
+	op := &c.model.Ops[i]
 	rows := c.batch.Rows()
 	if op.Wanted {
 		rows = len(c.batch.LogitRows)
 	}
-	holds := microkernel.ComputeF32 // path of the quantized rows
+	holds := c.quantizedBefore(i) // path of the quantized rows
 	for i, w := range op.W {
 		p := c.assembly.Weights.At(0, w)
 		s := c.shape(op, i, rows)
@@ -158,7 +164,8 @@ func (c *recorder) product(op *model.Op) {
 		if p.Compute != microkernel.ComputeF32 {
 			if holds != p.Compute {
 				holds = p.Compute
-				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(rows),
+				k := quantization(p.Compute, p.Layout.K)
+				c.launch(k, k.Grid(p.Layout.K, rows),
 					bindings{"x": in, "quantized": c.set.quantized},
 					pushes{"n": p.Layout.K, "x_stride": c.strides[op.In], "out_stride": 0,
 						"quantized_stride": s.AStride, "eps": float32(0)})
@@ -225,23 +232,4 @@ func (c *recorder) rotate(op *model.Op) {
 	c.launch(k, k.Grid(op.Heads.Q, op.Heads.KV, s.segments.n), buffers, pushes{"q_stride": c.strides[model.BufQ],
 		"k_stride": c.strides[model.BufK], "v_stride": c.strides[model.BufV], "angle_stride": c.angleWidth,
 		"q_heads": op.Heads.Q, "kv_heads": op.Heads.KV, "head_words": head, "block_words": block, "eps": c.model.Eps})
-}
-
-func (c *recorder) attention(op *model.Op) {
-	k, in := attentionOf(op), &c.set.in
-	s := &in.stores[c.layers.Of[op.Layer]]
-	kv, head, block := c.cache(op.KVLayer)
-	group := op.Heads.Q / op.Heads.KV
-	push := pushes{"q_stride": c.strides[model.BufQ], "out_stride": c.strides[model.BufAtt], "group": group,
-		"head_words": head, "block_words": block, "scale": op.Attn.Scale, "window": op.Attn.Window,
-		"cap": op.Attn.Softcap}
-	if k.Softcap {
-		push["factor"] = float32(2 * float64(op.Attn.Scale) / float64(op.Attn.Softcap))
-	}
-	buffers := bindings{"q": c.set.acts[model.BufQ], "out": c.set.acts[model.BufAtt], "kv": kv,
-		"tables": in.at(s.tables), "sequences": in.at(s.sequences)}
-	if op.Sinks != nil {
-		buffers["sinks"] = c.mem.vectors[op.Sinks]
-	}
-	c.launch(k, k.Grid(s.longest, group, op.Heads.KV, s.sequences.n), buffers, push)
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/kernels"
 	"sandwich/runtime/device"
@@ -26,9 +25,6 @@ type (
 
 func (addRows) Kernel() (*devgen.Kernel, error)    { return kernels.AddRows() }
 func (gatherRows) Kernel() (*devgen.Kernel, error) { return kernels.GatherRows() }
-
-// quantization describes the kernel that quantizes rows for a path.
-func quantization(path microkernel.Compute) description { return kernels.Norm{Path: path} }
 
 // bindings and pushes are the arguments of a launch by the names that the kernel gives them. A
 // kernel need not have all of them.

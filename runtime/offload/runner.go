@@ -252,7 +252,7 @@ func (r *Runner) compile() error {
 			continue
 		}
 		for _, rows := range []int{1, r.rows} {
-			for _, d := range r.kernelsOf(&r.model.Ops[i], rows) {
+			for _, d := range r.kernelsOf(i, rows) {
 				if _, err := r.programs.of(d); err != nil {
 					return fmt.Errorf("op %s: %w", r.model.Ops[i].Name, err)
 				}
@@ -262,20 +262,30 @@ func (r *Runner) compile() error {
 	return nil
 }
 
-// kernelsOf lists the kernels that an op launches for a number of rows.
-func (r *Runner) kernelsOf(op *model.Op, rows int) (list []description) {
+// kernelsOf lists the kernels that op i launches for a number of rows.
+func (r *Runner) kernelsOf(i, rows int) (list []description) {
+	op := &r.model.Ops[i]
 	switch op.Kind {
 	case model.OpNorm:
-		list = append(list, normRows)
+		list = append(list, r.normOf(i))
 	case model.OpAddNorm:
-		list = append(list, addRows{}, normRows)
+		if op.Post != nil {
+			list = append(list, r.normRows())
+		}
+		if op.Norm == nil {
+			list = append(list, addRows{})
+		} else {
+			list = append(list, r.normOf(i))
+		}
 	case model.OpMatMul:
-		for i, w := range op.W {
-			if path := r.assembly.Weights.At(0, w).Compute; path != microkernel.ComputeF32 {
-				list = append(list, quantization(path))
+		holds := r.quantizedBefore(i)
+		for j, w := range op.W {
+			if path := r.assembly.Weights.At(0, w).Compute; path != microkernel.ComputeF32 && path != holds {
+				holds = path
+				list = append(list, quantization(path, r.assembly.Weights.At(0, w).Layout.K))
 			}
-			if op.Act == 0 || i == 0 {
-				list = append(list, r.product(op, i, rows))
+			if op.Act == 0 || j == 0 {
+				list = append(list, r.product(op, j, rows))
 			}
 		}
 	case model.OpRotate:
@@ -284,14 +294,16 @@ func (r *Runner) kernelsOf(op *model.Op, rows int) (list []description) {
 			list = append(list, gatherOf(op))
 		}
 	case model.OpAttention:
-		list = append(list, attentionOf(op))
+		if part, merge, ok := partsOf(op, rows); ok {
+			list = append(list, part, merge)
+		} else {
+			list = append(list, attentionOf(op))
+		}
 	case model.OpGather:
 		list = append(list, gatherRows{})
 	}
 	return list
 }
-
-var normRows = kernels.Norm{Norm: true, Float: true}
 
 // product describes the kernel of weight i of a matrix product.
 func (r *Runner) product(op *model.Op, i, rows int) kernels.Product {
@@ -319,11 +331,6 @@ func rotation(op *model.Op) kernels.Rotate {
 }
 
 func gatherOf(op *model.Op) kernels.GatherKV { return kernels.GatherKV{HeadDim: op.Heads.Dim} }
-
-func attentionOf(op *model.Op) kernels.Attention {
-	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0,
-		Sinks: op.Sinks != nil}
-}
 
 // CoresWrite notes that the cores write the keys and values of a batch, which the device then does
 // not have.

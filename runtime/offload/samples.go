@@ -48,6 +48,10 @@ func sampleOf(d description, k *devgen.Kernel) (*sample, error) {
 		groups = c.attention(d)
 	case kernels.GatherKV:
 		groups = c.gatherKV(d)
+	case kernels.AttentionPart:
+		groups = c.attentionPart(d)
+	case kernels.AttentionMerge:
+		groups = c.attentionMerge(d)
 	case addRows, gatherRows:
 		groups = c.rows()
 	default:
@@ -147,12 +151,13 @@ func (c *contents) product(g kernels.GEMM) (m int) {
 func (c *contents) norm(k kernels.Norm) [3]int {
 	stride := k.Path.ActRowBytes(sampleWidth) / 4
 	c.floats("x", sampleRows*sampleWidth)
+	c.floats("y", sampleRows*sampleWidth)
 	c.floats("weight", sampleWidth)
 	c.floats("out", sampleRows*sampleWidth)
 	c.halves("quantized", 4*sampleRows*stride)
-	c.push = pushes{"n": sampleWidth, "x_stride": sampleWidth, "out_stride": sampleWidth, "quantized_stride": stride,
-		"eps": float32(1e-5)}
-	return k.Grid(sampleRows)
+	c.push = pushes{"n": sampleWidth, "x_stride": sampleWidth, "y_stride": sampleWidth, "out_stride": sampleWidth,
+		"quantized_stride": stride, "eps": float32(1e-5)}
+	return k.Grid(sampleWidth, sampleRows)
 }
 
 func (c *contents) rotate(k kernels.Rotate) [3]int {
@@ -194,6 +199,30 @@ func (c *contents) gatherKV(k kernels.GatherKV) [3]int {
 	c.push = pushes{"rows": sampleRows, "kv_heads": sampleHeads, "head_words": head, "block_words": sampleHeads * head,
 		"layer_words": sampleHeads * head}
 	return k.Grid(2, sampleHeads, 1)
+}
+
+// attentionPart adds two blocks of one token with as many query heads as the kernel has rows.
+func (c *contents) attentionPart(k kernels.AttentionPart) [3]int {
+	const blocks = 2
+	c.attention(kernels.Attention{HeadDim: k.HeadDim, Rows: 1})
+	c.floats("q", k.Rows*k.HeadDim)
+	c.floats("parts", blocks*k.Rows*kernels.PartWords(k.HeadDim))
+	c.words("sequences", 0, 1, samplePos+sampleRows, 0)
+	c.push["q_stride"], c.push["group"] = k.Rows*k.HeadDim, k.Rows
+	c.push["kv_heads"], c.push["blocks"] = 1, blocks
+	return k.Grid(blocks, 1, 1)
+}
+
+// attentionMerge adds the parts of one token of two blocks.
+func (c *contents) attentionMerge(k kernels.AttentionMerge) [3]int {
+	const blocks = 2
+	c.floats("parts", blocks*k.Rows*kernels.PartWords(k.HeadDim))
+	c.floats("out", k.Rows*k.HeadDim)
+	c.floats("sinks", k.Rows)
+	c.words("sequences", 0, 1, samplePos+sampleRows, 0)
+	c.push = pushes{"out_stride": k.Rows * k.HeadDim, "group": k.Rows, "kv_heads": 1, "blocks": blocks,
+		"window": kvcache.BlockTokens / 2}
+	return k.Grid(1, 1)
 }
 
 func (c *contents) rows() [3]int {

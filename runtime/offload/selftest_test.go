@@ -52,10 +52,10 @@ func TestKernelSelfTest(t *testing.T) {
 		{"rounded product", sim.Config{After: changed("q8_0_int8", 1)}, false, false,
 			"arithmetic that is not exact (kernel rows1x1_q8_0_int8_store"},
 		{"rounded attention", sim.Config{After: changed("attention", 1)}, false, false,
-			"not exact (kernel attention_32"},
+			"not exact (kernel attention_part_32"},
 		{"permitted rounding", sim.Config{After: changed("attention", 1)}, true, false, ""},
 		{"wrong results", sim.Config{After: changed("attention", 0x7F)}, true, false,
-			"wrong results (kernel attention_32"},
+			"wrong results (kernel attention_part_32"},
 		{"inexact class", sim.Config{Inexact: 1 << device.Division}, false, false, "not exact (division)"},
 		{"permitted class", sim.Config{Inexact: 1 << device.Division}, true, false, ""},
 	} {
@@ -86,11 +86,14 @@ func TestKernelSelfTest(t *testing.T) {
 func TestSamples(t *testing.T) {
 	dev := sim.New(sim.Config{})
 	defer dev.Close()
-	list := []description{addRows{}, gatherRows{}, kernels.Norm{Norm: true, Float: true},
-		kernels.Norm{Path: microkernel.ComputeInt8}, kernels.Norm{Path: microkernel.ComputeInt8Superblock},
-		kernels.Norm{Path: microkernel.ComputeInt8K},
-		kernels.Norm{Norm: true, Float: true, Path: microkernel.ComputeInt8},
+	list := []description{addRows{}, gatherRows{}, kernels.Norm{Norm: true, Float: true, Words: 1},
+		kernels.Norm{Path: microkernel.ComputeInt8, Words: 1}, kernels.Norm{Path: microkernel.ComputeInt8Superblock, Words: 1},
+		kernels.Norm{Path: microkernel.ComputeInt8K, Words: 1},
+		kernels.Norm{Norm: true, Float: true, Path: microkernel.ComputeInt8, Words: 1},
 		kernels.Rotate{HeadDim: 32, Rotated: 16, Neox: true, QNorm: true, KNorm: true}, kernels.Rotate{HeadDim: 64},
+		kernels.Norm{Add: true, Norm: true, Float: true, Path: microkernel.ComputeInt8K, Words: 1},
+		kernels.AttentionPart{HeadDim: 32, Rows: 4, Softcap: true}, kernels.AttentionPart{HeadDim: 64, Rows: 1, Window: true},
+		kernels.AttentionMerge{HeadDim: 32, Rows: 8, Sinks: true}, kernels.AttentionMerge{HeadDim: 64, Rows: 1, Window: true},
 		kernels.Attention{HeadDim: 32, Rows: 8}, kernels.Attention{HeadDim: 32, Rows: 4, Window: true, Softcap: true}}
 	for _, g := range []kernels.GEMM{{Weight: qtype.Q8_0, Path: microkernel.ComputeInt8, Bias: true},
 		{Weight: qtype.Q4_K, Path: microkernel.ComputeInt8Superblock, Epilogue: kernels.Gated, Unit: kernels.GeGLU},

@@ -13,6 +13,7 @@ import (
 type set struct {
 	acts      [model.NumBufs]device.Slice
 	quantized device.Slice // rows of quantized activations
+	parts     device.Slice // results of blocks, see kernels.AttentionPart; none: they are not computed
 	in        inputs
 	inbox     device.Slice  // inputs of the forward; host-visible
 	outbox    []byte        // what inbox will have, if it is not host-visible
@@ -134,7 +135,7 @@ func (r *Runner) quantizedWords() (most int) {
 
 func (s *set) free() (err error) {
 	err = s.recorded.free()
-	list := append(s.acts[:], s.quantized, s.inbox, s.stage, s.logits, s.mark.at, s.in.angles, s.in.words)
+	list := append(s.acts[:], s.quantized, s.parts, s.inbox, s.stage, s.logits, s.mark.at, s.in.angles, s.in.words)
 	for _, b := range list {
 		if b.Buffer != nil {
 			err = errors.Join(err, b.Buffer.Free())

@@ -28,7 +28,8 @@ type Attention struct {
 
 const (
 	attentionSize = arith.BlockPositions // invocations: one for each position of a block
-	unroll        = 4                    // dimensions or positions of an iteration, so that loads overlap
+	// Dimensions and positions of an iteration, so that loads overlap; more make large code.
+	unrollDims, unrollPositions = 8, 4
 )
 
 // Grid returns the workgroups for sequences of up to the given number of rows of the batch.
@@ -142,12 +143,7 @@ func (a *attention) locate() {
 	a.to = a.Shr(a.Add(a.sees[a.Rows-1], a.U(attentionSize-1)), a.U(6))
 	// A workgroup beyond the rows of its sequence has nothing to do.
 	a.to = a.Select(a.present[0], a.to, a.from)
-	for r := range a.Rows {
-		at := a.Add(a.Mul(a.row[r], a.qStride), a.Mul(a.heads[r], a.U(a.HeadDim)))
-		a.For(a.local, a.U(a.HeadDim), a.U(attentionSize), func(d devgen.Value) {
-			a.StoreShared(a.queries, a.Add(a.U(r*a.HeadDim), d), a.Load(a.q, a.Add(at, d)))
-		})
-	}
+	a.copyQueries()
 	a.m, a.s = a.Var(a.Float(a.U(arith.NegInfBits))), a.Var(a.F(0))
 	if a.Sinks { // the running maximum and sum begin with the sink
 		a.ofRow(a.heads, func(head devgen.Value) {
@@ -163,6 +159,23 @@ func (a *attention) locate() {
 		a.acc = append(a.acc, out)
 	}
 	a.Barrier()
+}
+
+// copyQueries copies the queries of the rows to shared memory.
+func (a *attention) copyQueries() {
+	type element struct{ at, d, x devgen.Value }
+	var list []element
+	for r := range a.Rows {
+		from := a.MulAdd(a.row[r], a.qStride, a.Mul(a.heads[r], a.U(a.HeadDim)))
+		for i := 0; i < a.HeadDim; i += attentionSize {
+			d := a.Add(a.local, a.U(i))
+			x := a.Load(a.q, a.Add(from, a.Min(d, a.U(a.HeadDim-1))))
+			list = append(list, element{a.Add(d, a.U(r*a.HeadDim)), d, x})
+		}
+	}
+	for _, e := range list {
+		a.If(a.Less(e.d, a.U(a.HeadDim)), func() { a.StoreShared(a.queries, e.at, e.x) })
+	}
 }
 
 // block merges one block into the outputs of the rows.
@@ -214,9 +227,9 @@ func (a *attention) computeScores(k, start devgen.Value, seen []devgen.Value) []
 			a.Set(sum, a.FMA(q, key, a.Get(sum)))
 		}
 	}
-	whole := a.HeadDim / unroll * unroll
-	a.For(a.U(0), a.U(whole), a.U(unroll), func(d devgen.Value) {
-		for j := range unroll {
+	whole := a.HeadDim / unrollDims * unrollDims
+	a.For(a.U(0), a.U(whole), a.U(unrollDims), func(d devgen.Value) {
+		for j := range unrollDims {
 			dimension(a.Add(d, a.U(j)))
 		}
 	})
@@ -228,8 +241,7 @@ func (a *attention) computeScores(k, start devgen.Value, seen []devgen.Value) []
 	for r, sum := range sums {
 		x := a.Get(sum)
 		if a.Softcap {
-			e := a.FAdd(a.Exp(a.FMul(x, a.factor)), a.F(1))
-			x = a.FSub(a.cap, a.FDiv(a.FAdd(a.cap, a.cap), e))
+			x = softcapped(a.Builder, x, a.factor, a.cap)
 		}
 		sees := a.Less(a.local, seen[r])
 		if a.Window {
@@ -241,18 +253,15 @@ func (a *attention) computeScores(k, start devgen.Value, seen []devgen.Value) []
 	return scores
 }
 
-// reduce combines the words [row][64] of the scores into [row][16] partial results, four positions
-// each in ascending order.
+// softcapped returns cap*tanh(x*factor/2).
+func softcapped(b *devgen.Builder, x, factor, cap devgen.Value) devgen.Value {
+	e := b.FAdd(b.Exp(b.FMul(x, factor)), b.F(1))
+	return b.FSub(cap, b.FDiv(b.FAdd(cap, cap), e))
+}
+
+// reduce combines the scores of each row to sixteen partial results.
 func (a *attention) reduce(init devgen.Value, combine func(x, y devgen.Value) devgen.Value) {
-	a.For(a.local, a.U(a.Rows*lanes), a.U(attentionSize), func(i devgen.Value) {
-		first := a.Add(a.Mul(a.Shr(i, a.U(4)), a.U(attentionSize)), a.And(i, a.U(lanes-1)))
-		x := init
-		for j := range attentionSize / lanes {
-			x = combine(x, a.LoadSharedF(a.scores, a.Add(first, a.U(j*lanes))))
-		}
-		a.StoreShared(a.partial, i, x)
-	})
-	a.Barrier()
+	reduceRows(a.Builder, a.scores, a.partial, a.Rows, attentionSize, init, combine)
 }
 
 // ofRow runs body in invocation r of each row, with the row's own value of a list.
@@ -350,8 +359,8 @@ func (a *attention) values(v devgen.Value, seen []devgen.Value) [][]devgen.Var {
 			}
 		}
 	}
-	a.For(a.U(0), most, a.U(unroll), func(pos devgen.Value) { // a block has a multiple of unroll
-		for j := range unroll {
+	a.For(a.U(0), most, a.U(unrollPositions), func(pos devgen.Value) { // a block has a multiple of these
+		for j := range unrollPositions {
 			position(a.Add(pos, a.U(j)))
 		}
 	})

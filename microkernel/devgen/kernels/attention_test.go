@@ -3,6 +3,7 @@ package kernels
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -147,9 +148,9 @@ func testRotate(t *testing.T, r *rand.Rand, o Rotate) {
 
 func TestAttention(t *testing.T) {
 	for i, o := range []Attention{
-		{HeadDim: 64, Rows: 4}, {HeadDim: 40, Rows: 3}, {HeadDim: 128, Rows: 8}, {HeadDim: 80, Rows: 1, Softcap: true},
+		{HeadDim: 16, Rows: 4}, {HeadDim: 64, Rows: 4}, {HeadDim: 40, Rows: 3}, {HeadDim: 128, Rows: 8}, {HeadDim: 80, Rows: 1, Softcap: true},
 		{HeadDim: 16, Rows: 4, Window: true}, {HeadDim: 24, Rows: 5, Window: true, Softcap: true},
-		{HeadDim: 32, Rows: 4, Sinks: true}, {HeadDim: 16, Rows: 5, Window: true, Sinks: true},
+		{HeadDim: 32, Rows: 4, Sinks: true}, {HeadDim: 192, Rows: 2}, {HeadDim: 16, Rows: 5, Window: true, Sinks: true},
 	} {
 		t.Run(fmt.Sprint(o), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(6, uint64(i)))
@@ -157,6 +158,10 @@ func TestAttention(t *testing.T) {
 			testAttention(t, r, o, 61, 6)         // over the border of a block
 			testAttention(t, r, o, 130+i, 1)      // a decode step
 			testAttention(t, r, o, 64*(1+i%2), 3) // a block begins
+			testAttention(t, r, o, 63, 2)         // few rows in two blocks
+			if i == 0 {
+				testAttention(t, r, o, 64*65, 1) // more blocks than are merged at a time
+			}
 		})
 	}
 }
@@ -216,6 +221,45 @@ func testAttention(t *testing.T, r *rand.Rand, o Attention, pos, tokens int) {
 		d.push = append(d.push, pushed(float32(2*float64(scale)/float64(softcap)), softcap)...)
 	}
 	d.check(t, "out", want)
+	if dim%16 == 0 && tokens*group <= 8 {
+		testAttentionParts(t, o, d, want, pos+tokens, tokens*group)
+	}
+}
+
+// testAttentionParts runs AttentionPart and AttentionMerge instead of a call of Attention.
+func testAttentionParts(t *testing.T, o Attention, d call, want []byte, positions, rows int) {
+	const kvHeads = 2
+	blocks := (positions+block-1)/block + 1 // one more than there are
+	merge := AttentionMerge{HeadDim: o.HeadDim, Rows: rows, Window: o.Window, Sinks: o.Sinks}
+	part := AttentionPart{HeadDim: o.HeadDim, Rows: rows, Window: o.Window, Softcap: o.Softcap}
+	q, out, kv, table, sequences := d.buffers[0], d.buffers[1], d.buffers[2], d.buffers[3], d.buffers[4]
+	parts := words(blocks * kvHeads * rows * PartWords(o.HeadDim))
+	group := d.push[2]
+	kernel, err := part.Kernel()
+	first := call{build(t, kernel, err), part.Grid(blocks, kvHeads, 1), [][]byte{q, kv, table, sequences, parts},
+		append([]uint32{d.push[0], group, kvHeads, d.push[3], d.push[4], uint32(blocks)}, d.push[5:]...)}
+	kernel, err = merge.Kernel()
+	second := call{build(t, kernel, err), merge.Grid(kvHeads, 1), [][]byte{parts, sequences, out},
+		[]uint32{d.push[1], group, kvHeads, uint32(blocks)}}
+	if o.Sinks {
+		second.buffers = append(second.buffers, d.buffers[5])
+	}
+	if o.Window {
+		second.push = append(second.push, d.push[6])
+	}
+	for _, by := range runners {
+		second.buffers[2] = bytes.Clone(out)
+		err := by.run(first, first.buffers)
+		if err == nil {
+			err = by.run(second, second.buffers)
+		}
+		switch {
+		case err == nil:
+			compare(t, by.name+" "+second.kernel.Name, second.buffers[2], want)
+		case !errors.Is(err, errSkipped):
+			t.Fatalf("%s: %v", by.name, err)
+		}
+	}
 }
 
 func TestAttentionRefuses(t *testing.T) {

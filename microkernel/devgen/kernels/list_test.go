@@ -30,16 +30,20 @@ func allKernels(t *testing.T) (list []*devgen.Kernel) {
 	}
 	for _, path := range []microkernel.Compute{microkernel.ComputeInt8, microkernel.ComputeInt8Superblock,
 		microkernel.ComputeInt8K} {
-		add(Norm{Path: path}.Kernel())
-		add(Norm{Norm: true, Path: path}.Kernel())
-		add(Norm{Norm: true, Float: true, Path: path}.Kernel())
+		add(Norm{Path: path, Words: 2}.Kernel())
+		add(Norm{Norm: true, Path: path, Words: 1}.Kernel())
+		add(Norm{Add: true, Norm: true, Float: true, Path: path, Words: 4}.Kernel())
 	}
-	add(Norm{Norm: true, Float: true}.Kernel())
+	add(Norm{Norm: true, Float: true, Words: 4}.Kernel())
 	add(Rotate{HeadDim: 128, Rotated: 128, Neox: true, QNorm: true, KNorm: true}.Kernel())
 	add(Rotate{HeadDim: 40, Rotated: 24}.Kernel())
 	add(Attention{HeadDim: 128, Rows: 8}.Kernel())
 	add(Attention{HeadDim: 40, Rows: 1, Window: true, Softcap: true}.Kernel())
 	add(Attention{HeadDim: 64, Rows: 8, Window: true, Sinks: true}.Kernel())
+	add(AttentionPart{HeadDim: 128, Rows: 4}.Kernel())
+	add(AttentionPart{HeadDim: 256, Rows: 8, Window: true, Softcap: true}.Kernel())
+	add(AttentionMerge{HeadDim: 128, Rows: 4}.Kernel())
+	add(AttentionMerge{HeadDim: 64, Rows: 8, Window: true, Sinks: true}.Kernel())
 	add(AddRows())
 	add(GatherRows())
 	add(GatherKV{HeadDim: 128}.Kernel())

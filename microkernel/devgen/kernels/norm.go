@@ -4,26 +4,52 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/devgen"
-	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/kernel"
 )
 
 // Norm describes the RMS norm of rows, their quantization for integer products, or both.
 //
-// Bindings: x (rows of float32), weight (with Norm: N float32), out (with Float: rows of float32),
-// quantized (with an integer Path: rows of quantized activations). out may be x if the rows are not
-// quantized too. Push words: n, x_stride, out_stride, quantized_stride, eps (float32).
+// Bindings: x (rows of float32), y (with Add: rows of float32), weight (with Norm: N float32), out
+// (with Float: rows of float32), quantized (with an integer Path: rows of quantized activations).
+// out may be x. Push words: n, x_stride, y_stride (with Add), out_stride, quantized_stride, eps
+// (float32).
 type Norm struct {
+	Add   bool           // first add y to x
 	Norm  bool           // false: the rows are quantized as they are
 	Float bool           // write the normalized rows as float32
 	Path  kernel.Compute // quantize them for this path, unless it is f32
+	Words int            // words of four elements of an invocation at a time: 1, 2 or 4
 }
 
-// normSize is the number of invocations of a row.
-const normSize = 64
+const (
+	normSize = 256 // invocations of a workgroup
+	word4    = 4   // elements of a word of quantized activations
+)
 
-// Grid returns the workgroups for a number of rows.
-func (o Norm) Grid(rows int) [3]int { return [3]int{rows, 1, 1} }
+// For returns the kernel for rows of n elements. It has many loads in flight in long rows, and
+// several workgroups for one that is only quantized.
+func (o Norm) For(n int) Norm {
+	o.Words = 1
+	most := 4
+	if !o.Norm {
+		most = 2
+	}
+	for o.Words < most && n > o.tile() {
+		o.Words *= 2
+	}
+	return o
+}
+
+// tile returns the elements of a workgroup at a time.
+func (o Norm) tile() int { return normSize * word4 * o.Words }
+
+// Grid returns the workgroups for rows of n elements.
+func (o Norm) Grid(n, rows int) [3]int {
+	if o.Norm {
+		return [3]int{rows, 1, 1}
+	}
+	return [3]int{rows, ceil(n, o.tile()), 1}
+}
 
 // Kernel builds the kernel.
 func (o Norm) Kernel() (*devgen.Kernel, error) {
@@ -33,80 +59,149 @@ func (o Norm) Kernel() (*devgen.Kernel, error) {
 		return nil, fmt.Errorf("device norm: no quantization for path %s", o.Path)
 	case !o.Float && !quantizes:
 		return nil, fmt.Errorf("device norm: the kernel has no output; set Float or an integer Path")
-	case o.Float && !o.Norm:
-		return nil, fmt.Errorf("device norm: Float without Norm would copy the rows")
+	case !o.Norm && (o.Float || o.Add):
+		return nil, fmt.Errorf("device norm: Float or Add without Norm would copy or add rows only")
+	case o.Words != 1 && o.Words != 2 && o.Words != 4:
+		return nil, fmt.Errorf("device norm: %d words of an invocation at a time; use 1, 2 or 4", o.Words)
 	}
 	name := "quantize"
 	if o.Norm {
 		name = "norm"
 	}
+	if o.Add {
+		name = "add_" + name
+	}
 	if o.Float {
 		name += "_float"
 	}
-	k := normKernel{Builder: devgen.NewBuilder(identifier(name+"_"+o.Path.String()), normSize), o: o}
-	k.declare(quantizes)
+	k := normKernel{Builder: devgen.NewBuilder(identifier(fmt.Sprintf("%s_%s_x%d", name, o.Path, o.Words)), normSize), o: o,
+		quantizes: quantizes}
+	k.declare()
 	if o.Norm {
 		k.reduce()
 	}
-	if o.Float {
-		k.write()
-	}
 	if quantizes {
 		k.quantize()
+	} else {
+		k.write()
 	}
 	return k.Build()
 }
 
-// normKernel is a Norm in construction.
+// normKernel is a Norm in construction. An invocation reads and writes the same elements of x in all
+// parts of the kernel, so that it need not see writes of others.
 type normKernel struct {
 	*devgen.Builder
 	o                                      Norm
-	x, weight, out, quantized              devgen.Buffer
+	quantizes                              bool
+	x, y, weight, out, quantized           devgen.Buffer
 	n, xStride, outStride, quantizedStride devgen.Value
-	eps                                    devgen.Value
+	yStride, eps                           devgen.Value
 	local, row, at                         devgen.Value // at: first word of the row of x
 	scale                                  devgen.Value
 }
 
-func (k *normKernel) declare(quantizes bool) {
-	k.x = k.Binding("x", devgen.Read)
+func (k *normKernel) declare() {
+	access := devgen.Read
+	if k.o.Add {
+		access = devgen.ReadWrite
+	}
+	k.x = k.Binding("x", access)
+	if k.o.Add {
+		k.y = k.Binding("y", devgen.Read)
+	}
 	if k.o.Norm {
 		k.weight = k.Binding("weight", devgen.Read)
 	}
 	if k.o.Float {
 		k.out = k.Binding("out", devgen.Write)
 	}
-	if quantizes {
+	if k.quantizes {
 		k.quantized = k.Binding("quantized", devgen.Write)
 	}
 	k.n, k.xStride = k.Push("n", devgen.U32), k.Push("x_stride", devgen.U32)
+	if k.o.Add {
+		k.yStride = k.Push("y_stride", devgen.U32)
+	}
 	k.outStride, k.quantizedStride = k.Push("out_stride", devgen.U32), k.Push("quantized_stride", devgen.U32)
 	k.eps = k.Push("eps", devgen.F32)
 	k.local, k.row = k.Builtin(devgen.LocalIndex), k.Builtin(devgen.GroupX)
 	k.at = k.Mul(k.row, k.xStride)
 }
 
-// reduce computes the factor of the row: sixteen invocations add one lane each.
+// place returns the place in a tile of element j of word w of this invocation: the elements of a
+// word follow each other if the rows are quantized.
+func (k *normKernel) place(w, j int) devgen.Value {
+	if k.quantizes {
+		return k.Add(k.Mul(k.local, k.U(word4)), k.U(normSize*word4*w+j))
+	}
+	return k.Add(k.local, k.U(normSize*(word4*w+j)))
+}
+
+// padded returns the word of a shared array that holds an element of a tile. Elements that
+// invocations access at the same time are in distinct banks.
+func (k *normKernel) padded(i devgen.Value) devgen.Value { return k.Add(i, k.Shr(i, k.U(5))) }
+
+// reduce adds y to x and computes the factor of the row: sixteen invocations add one lane each.
 func (k *normKernel) reduce() {
-	const together = 8 // loads
-	partial := k.Shared("partial", lanes)
-	k.If(k.Less(k.local, k.U(lanes)), func() {
-		sum := k.Var(k.F(0))
-		square := func(i devgen.Value) {
-			e := k.LoadF(k.x, k.Add(k.at, i))
-			k.Set(sum, k.FMA(e, e, k.Get(sum)))
-		}
-		whole := k.Mul(k.Div(k.n, k.U(lanes*together)), k.U(lanes*together))
-		k.For(k.local, whole, k.U(lanes*together), func(i devgen.Value) {
-			for j := range together {
-				square(k.Add(i, k.U(lanes*j)))
-			}
+	size := k.o.tile()
+	tile, partial := k.Shared("tile", size+size/32), k.Shared("partial", lanes)
+	sum := k.Var(k.F(0))
+	k.For(k.U(0), k.n, k.U(size), func(first devgen.Value) {
+		k.addTile(tile, first)
+		k.If(k.Less(k.local, k.U(lanes)), func() {
+			k.addSquares(tile, k.Min(k.Sub(k.n, first), k.U(size)), sum)
 		})
-		k.For(k.Add(whole, k.local), k.n, k.U(lanes), square)
-		k.StoreShared(partial, k.local, k.Get(sum))
+		k.Barrier()
 	})
+	k.If(k.Less(k.local, k.U(lanes)), func() { k.StoreShared(partial, k.local, k.Get(sum)) })
 	k.Barrier()
 	k.scale = rmsScale(k.Builder, tree(k.Builder, partial, k.U(0), k.FAdd), k.n, k.eps)
+}
+
+// addTile writes a tile of x, or of x + y, to shared memory, and of x + y to x.
+func (k *normKernel) addTile(tile devgen.Array, first devgen.Value) {
+	type element struct{ place, i, x devgen.Value }
+	var list []element
+	for w := range k.o.Words {
+		for j := range word4 {
+			place := k.place(w, j)
+			i := k.Add(first, place)
+			list = append(list, element{place, i, k.LoadF(k.x, k.Add(k.at, k.Min(i, k.Sub(k.n, k.U(1)))))})
+		}
+	}
+	if k.o.Add {
+		from := k.Mul(k.row, k.yStride)
+		for i := range list {
+			e := &list[i]
+			e.x = k.FAdd(e.x, k.LoadF(k.y, k.Add(from, k.Min(e.i, k.Sub(k.n, k.U(1))))))
+		}
+	}
+	for _, e := range list {
+		k.StoreShared(tile, k.padded(e.place), e.x)
+	}
+	k.Barrier() // an invocation whose elements lie beyond the row has read the last one
+	if k.o.Add {
+		for _, e := range list {
+			k.If(k.Less(e.i, k.n), func() { k.Store(k.x, k.Add(k.at, e.i), e.x) })
+		}
+	}
+}
+
+// addSquares adds the squares of this invocation's lane of the first n elements of a tile to sum.
+func (k *normKernel) addSquares(tile devgen.Array, n devgen.Value, sum devgen.Var) {
+	const together = 16 // loads
+	square := func(i devgen.Value) {
+		e := k.LoadSharedF(tile, k.padded(i))
+		k.Set(sum, k.FMA(e, e, k.Get(sum)))
+	}
+	whole := k.Mul(k.Div(n, k.U(lanes*together)), k.U(lanes*together))
+	k.For(k.local, whole, k.U(lanes*together), func(i devgen.Value) {
+		for j := range together {
+			square(k.Add(i, k.U(lanes*j)))
+		}
+	})
+	k.For(k.Add(whole, k.local), n, k.U(lanes), square)
 }
 
 // element returns element i of the normalized row.
@@ -118,135 +213,19 @@ func (k *normKernel) element(i devgen.Value) devgen.Value {
 	return k.FMul(k.FMul(e, k.scale), k.LoadF(k.weight, i))
 }
 
+// write writes the normalized row.
 func (k *normKernel) write() {
+	const together = 4 // loads
 	to := k.Mul(k.row, k.outStride)
-	k.For(k.local, k.n, k.U(normSize), func(i devgen.Value) { k.Store(k.out, k.Add(to, i), k.element(i)) })
-}
-
-// quantize quantizes the row, a block of 32 per invocation.
-func (k *normKernel) quantize() {
-	blocks := k.Div(k.n, k.U(kernel.ActQ8Block))
-	var tops, sums devgen.Array
-	if k.o.Path != kernel.ComputeInt8 {
-		tops = k.Shared("tops", normSize)
-	}
-	if k.o.Path == kernel.ComputeInt8K {
-		sums = k.Shared("sums", normSize)
-	}
-	k.For(k.U(0), blocks, k.U(normSize), func(first devgen.Value) {
-		mine := k.Add(first, k.local)
-		block := k.Min(mine, k.Sub(blocks, k.U(1)))
-		var x [kernel.ActQ8Block]devgen.Value
-		top := k.U(0) // magnitudes compare as integers, with NaN on top
-		for i := range x {
-			x[i] = k.element(k.Add(k.Mul(block, k.U(kernel.ActQ8Block)), k.U(i)))
-			top = k.Max(top, k.And(k.Bits(x[i]), k.U(arith.SignBit-1)))
+	whole := k.Mul(k.Div(k.n, k.U(normSize*together)), k.U(normSize*together))
+	k.For(k.local, whole, k.U(normSize*together), func(first devgen.Value) {
+		var list [together]devgen.Value
+		for j := range list {
+			list[j] = k.element(k.Add(first, k.U(normSize*j)))
 		}
-		if k.o.Path != kernel.ComputeInt8 {
-			top = k.shareTop(tops, top)
-		}
-		if k.o.Path == kernel.ComputeInt8K {
-			q := k.integers(&x, top)
-			sum := k.sumOfPair(sums, k.Add(q.half[0], q.half[1]))
-			k.If(k.Less(mine, blocks), func() { k.storeInteger(block, &q, sum) })
-			return
-		}
-		k.If(k.Less(mine, blocks), func() {
-			q := k.integers(&x, top)
-			k.store(block, &q)
-		})
-	})
-}
-
-// shareTop returns the largest magnitude of the superblock of this invocation's block.
-func (k *normKernel) shareTop(tops devgen.Array, top devgen.Value) devgen.Value {
-	k.StoreShared(tops, k.local, top)
-	k.Barrier()
-	first := k.And(k.local, k.U(-superblockBlocks))
-	top = k.U(0)
-	for i := range superblockBlocks {
-		top = k.Max(top, k.LoadShared(tops, k.Add(first, k.U(i))))
-	}
-	k.Barrier()
-	return top
-}
-
-// sumOfPair returns the sums of this invocation's block and of the next one, as halves of a word. A
-// barrier must follow before the next call.
-func (k *normKernel) sumOfPair(sums devgen.Array, sum devgen.Value) devgen.Value {
-	k.StoreShared(sums, k.local, sum)
-	k.Barrier()
-	next := k.LoadShared(sums, k.Xor(k.local, k.U(1)))
-	return pairOf(k.Builder, sum, next)
-}
-
-// pairOf returns the low halves of two words as one word.
-func pairOf(b *devgen.Builder, first, second devgen.Value) devgen.Value {
-	return b.Or(b.And(first, b.U(0xffff)), b.Shl(second, b.U(16)))
-}
-
-// quantizedBlock is a block of 32 quantized activations.
-type quantizedBlock struct {
-	words [kernel.ActQ8Block / 4]devgen.Value
-	half  [2]devgen.Value // sums of its halves
-	scale devgen.Value    // bits of the scale
-}
-
-// integers quantizes a block, given the largest magnitude of those that share its scale.
-func (k *normKernel) integers(x *[kernel.ActQ8Block]devgen.Value, top devgen.Value) (q quantizedBlock) {
-	finite := k.Less(top, k.U(arith.InfBits))
-	valid := k.AndBool(finite, k.Not(k.Less(top, k.U(arith.TinyQ8Bits))))
-	amax := k.Float(k.Select(valid, top, k.Bits(k.F(1))))
-	factor := k.FDiv(k.F(127), amax)
-	q.scale = k.Select(valid, k.Bits(k.FDiv(amax, k.F(127))), k.Select(finite, k.U(0), k.U(arith.NaNBits)))
-	q.half = [2]devgen.Value{k.U(0), k.U(0)}
-	for g := range q.words {
-		word := k.U(0)
-		for j := range 4 {
-			n := k.Select(valid, k.RoundToInt(k.FMul(x[4*g+j], factor)), k.U(0))
-			q.half[g/4] = k.Add(q.half[g/4], n)
-			word = k.Or(word, k.Shl(k.And(n, k.U(0xff)), k.U(8*j)))
-		}
-		q.words[g] = word
-	}
-	return q
-}
-
-// store writes a block of 32 quantized activations.
-func (k *normKernel) store(block devgen.Value, q *quantizedBlock) {
-	to := k.MulAdd(block, k.U(kernel.ActQ8Bytes/b32), k.Mul(k.row, k.quantizedStride))
-	store := func(offset int, x devgen.Value) { k.Store(k.quantized, k.Add(to, k.U(offset/b32)), x) }
-	for g, word := range q.words {
-		store(kernel.ActQ+4*g, word)
-	}
-	sum := k.Add(q.half[0], q.half[1])
-	float := k.FromInt(sum)
-	if k.o.Path == kernel.ComputeInt8 {
-		float = k.FMul(float, k.Float(q.scale))
-	}
-	store(kernel.ActScale, q.scale)
-	store(kernel.ActBias, k.Mul(sum, k.U(-128)))
-	store(kernel.ActHalfSums, pairOf(k.Builder, q.half[0], q.half[1]))
-	store(kernel.ActSum, float)
-}
-
-// storeInteger writes a block of a superblock of path int8-k. pair has the sums of this block and
-// of the next one, which every other block writes. The first block writes the scale.
-func (k *normKernel) storeInteger(block devgen.Value, q *quantizedBlock, pair devgen.Value) {
-	superblock, in := k.Div(block, k.U(superblockBlocks)), k.Rem(block, k.U(superblockBlocks))
-	to := k.MulAdd(superblock, k.U(superblockWords), k.Mul(k.row, k.quantizedStride))
-	words := k.MulAdd(in, k.U(len(q.words)), to)
-	for g, word := range q.words {
-		k.Store(k.quantized, k.Add(words, k.U(g)), word)
-	}
-	k.Store(k.quantized, k.Add(to, in, k.U(superblockHalves)), pairOf(k.Builder, q.half[0], q.half[1]))
-	k.If(k.Equal(k.And(in, k.U(1)), k.U(0)), func() {
-		k.Store(k.quantized, k.Add(to, k.Shr(in, k.U(1)), k.U(kernel.ActKSums/b32)), pair)
-	})
-	k.If(k.Equal(in, k.U(0)), func() {
-		k.Store(k.quantized, k.Add(to, k.U(superblockScale)), q.scale)
-		for i := superblockScale + 1; i < superblockWords; i++ {
-			k.Store(k.quantized, k.Add(to, k.U(i)), k.U(0))
+		for j, x := range list {
+			k.Store(k.out, k.Add(to, first, k.U(normSize*j)), x)
 		}
 	})
+	k.For(k.Add(whole, k.local), k.n, k.U(normSize), func(i devgen.Value) { k.Store(k.out, k.Add(to, i), k.element(i)) })
 }

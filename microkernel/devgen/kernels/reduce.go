@@ -24,6 +24,21 @@ func tree(b *devgen.Builder, from devgen.Array, at devgen.Value, combine func(x,
 	return l[0]
 }
 
+// reduceRows combines the words [row][64] of a shared array into [row][16], four positions each in
+// ascending order, in a workgroup of size invocations.
+func reduceRows(b *devgen.Builder, from, to devgen.Array, rows, size int, init devgen.Value,
+	combine func(x, y devgen.Value) devgen.Value) {
+	b.For(b.Builtin(devgen.LocalIndex), b.U(rows*lanes), b.U(size), func(i devgen.Value) {
+		first := b.Add(b.Mul(b.Shr(i, b.U(4)), b.U(attentionSize)), b.And(i, b.U(lanes-1)))
+		x := init
+		for j := range attentionSize / lanes {
+			x = combine(x, b.LoadSharedF(from, b.Add(first, b.U(j*lanes))))
+		}
+		b.StoreShared(to, i, x)
+	})
+	b.Barrier()
+}
+
 // rmsScale returns the factor of an RMS norm of n elements, given the sum of their squares.
 func rmsScale(b *devgen.Builder, sum, n, eps devgen.Value) devgen.Value {
 	mean := b.FDiv(sum, b.FromInt(n))

@@ -18,7 +18,9 @@ func TestNorm(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 0))
 	vec := microkernel.RefVec()
 	for _, o := range []Norm{
-		{Norm: true, Float: true},
+		{Norm: true, Float: true}, {Add: true, Norm: true, Float: true},
+		{Add: true, Norm: true, Float: true, Path: microkernel.ComputeInt8},
+		{Add: true, Norm: true, Path: microkernel.ComputeInt8K},
 		{Norm: true, Path: microkernel.ComputeInt8}, {Norm: true, Float: true, Path: microkernel.ComputeInt8},
 		{Norm: true, Path: microkernel.ComputeInt8Superblock},
 		{Norm: true, Path: microkernel.ComputeInt8K}, {Norm: true, Float: true, Path: microkernel.ComputeInt8K},
@@ -31,25 +33,39 @@ func TestNorm(t *testing.T) {
 			} else if o.Path == microkernel.ComputeF32 {
 				n = 1 + r.IntN(300)
 			}
+			if rows == 1 && o.Add { // more than a tile
+				n = (4096/256 + 1) * 256
+			}
+			o = o.For(n)
+			if r.IntN(3) == 0 {
+				o.Words = 1 << r.IntN(3)
+			}
 			const eps = float32(1e-5)
 			xRow, outRow := n+r.IntN(3), n+r.IntN(3)
 			qRow := (o.Path.ActRowBytes(n) + 4*r.IntN(3)) / 4
-			x, weight := randomFloats(r, rows*xRow), randomFloats(r, n)
+			x, y, weight := randomFloats(r, rows*xRow), randomFloats(r, rows*outRow), randomFloats(r, n)
 			spoil(floats(x), n)
+			wantX := bytes.Clone(x)
+			if o.Add {
+				vec.AddRows(&floats(wantX)[0], xRow, &floats(y)[0], outRow, rows, n)
+			}
 			out, quantized := words(rows*outRow), words(rows*qRow)
 			wantOut, wantQ := bytes.Clone(out), bytes.Clone(quantized)
 			for i := range rows {
 				h := make([]float32, n)
-				copy(h, floats(x)[i*xRow:])
+				copy(h, floats(wantX)[i*xRow:])
 				if o.Norm {
-					vec.RMSNorm(&h[0], &floats(x)[i*xRow], &floats(weight)[0], n, eps)
+					vec.RMSNorm(&h[0], &floats(wantX)[i*xRow], &floats(weight)[0], n, eps)
 				}
 				copy(floats(wantOut)[i*outRow:], h)
 				vec.QuantizeRow(o.Path, &h[0], n, unsafe.Pointer(&wantQ[4*i*qRow]))
 			}
 			k, err := o.Kernel()
-			c := call{kernel: build(t, k, err), grid: o.Grid(rows), buffers: [][]byte{x},
+			c := call{kernel: build(t, k, err), grid: o.Grid(n, rows), buffers: [][]byte{x},
 				push: pushed(n, xRow, outRow, qRow, eps)}
+			if o.Add {
+				c.buffers, c.push = append(c.buffers, y), pushed(n, xRow, outRow, outRow, qRow, eps)
+			}
 			if o.Norm {
 				c.buffers = append(c.buffers, weight)
 			}
@@ -58,6 +74,9 @@ func TestNorm(t *testing.T) {
 			}
 			if o.Path != microkernel.ComputeF32 {
 				c.buffers = append(c.buffers, quantized)
+			}
+			if o.Add {
+				c.check(t, "x", wantX)
 			}
 			if o.Float {
 				c.check(t, "out", wantOut)
@@ -86,8 +105,9 @@ func spoil(x []float32, n int) {
 }
 
 func TestNormRefuses(t *testing.T) {
-	bf16 := Norm{Norm: true, Float: true, Path: microkernel.ComputeBF16}
-	for _, o := range []Norm{{}, {Norm: true}, {Float: true}, bf16} {
+	bf16 := Norm{Norm: true, Float: true, Path: microkernel.ComputeBF16, Words: 1}
+	for _, o := range []Norm{{Words: 1}, {Norm: true, Words: 1}, {Float: true, Words: 1}, {Norm: true, Float: true, Words: 3},
+		{Add: true, Path: microkernel.ComputeInt8, Words: 1}, bf16} {
 		if k, err := o.Kernel(); err == nil {
 			t.Errorf("%+v gives %s, want an error", o, k.Name)
 		}
@@ -172,10 +192,10 @@ func TestNormInPlace(t *testing.T) {
 	x, weight := randomFloats(r, rows*n), randomFloats(r, n)
 	want := bytes.Clone(x)
 	microkernel.RefVec().RMSNormRows(&floats(want)[0], n, &floats(x)[0], n, rows, &floats(weight)[0], n, eps)
-	o := Norm{Norm: true, Float: true}
+	o := Norm{Norm: true, Float: true}.For(n)
 	k, err := o.Kernel()
 	build(t, k, err)
-	if err := interp.Run(k, o.Grid(rows), [][]byte{x, weight, x}, pushed(n, n, n, 0, eps)); err != nil {
+	if err := interp.Run(k, o.Grid(n, rows), [][]byte{x, weight, x}, pushed(n, n, n, 0, eps)); err != nil {
 		t.Fatal(err)
 	}
 	compare(t, k.Name, x, want)

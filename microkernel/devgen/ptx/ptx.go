@@ -146,7 +146,11 @@ func (e *emitter) assemble(t Target, shared int) string {
 		}
 		fmt.Fprintf(&b, "%s.param .%s %s", sep, typ, e.parameter(i))
 	}
-	fmt.Fprintf(&b, ")\n.maxntid %d, 1, 1\n{\n", e.k.Size)
+	fmt.Fprintf(&b, ")\n.maxntid %d, 1, 1\n", e.k.Size)
+	if e.k.FewGroups {
+		b.WriteString(".minnctapersm 2\n")
+	}
+	b.WriteString("{\n")
 	values, vars := len(e.k.Values), len(e.k.Vars)
 	for _, r := range []struct {
 		typ, name string

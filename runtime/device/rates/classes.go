@@ -137,18 +137,34 @@ func (m *meter) attention() (c devrates.Class, err error) {
 }
 
 // attend returns the time of attention of the last rows of a sequence of so many positions.
-func (m *meter) attend(rows, length, steps int) (float64, error) {
+func (m *meter) attend(rows, length, steps int) (took float64, err error) {
 	const head = microkernel.KVBlock * headDim // words of the K and V block of a head
-	a := kernels.Attention{HeadDim: headDim, Rows: 8}
 	blocks := (length + microkernel.KVBlock - 1) / microkernel.KVBlock
 	stride := kvHeads * group * headDim
-	return m.run(a.Kernel, a.Grid(rows, group, kvHeads, 1), steps,
-		map[string]uint64{"q": 4 * uint64(rows*stride), "out": 4 * uint64(rows*stride),
-			"kv": 4 * head * kvHeads * uint64(blocks), "tables": 4 * uint64(blocks), "sequences": 16},
-		map[string]any{"q_stride": stride, "out_stride": stride, "group": group, "head_words": head,
-			"block_words": head * kvHeads, "scale": float32(0.125)}, nil,
-		contents{"sequences", []uint32{0, uint32(rows), uint32(length - rows), 0}},
-		contents{"tables", ascending(blocks)})
+	measure := func(kernel func() (*devgen.Kernel, error), groups [3]int) {
+		if err != nil {
+			return
+		}
+		var t float64
+		t, err = m.run(kernel, groups, steps, map[string]uint64{"q": 4 * uint64(rows*stride),
+			"out": 4 * uint64(rows*stride), "kv": 4 * head * kvHeads * uint64(blocks), "tables": 4 * uint64(blocks),
+			"sequences": 16, "parts": 4 * uint64(blocks*kvHeads*group*kernels.PartWords(headDim))},
+			map[string]any{"q_stride": stride, "out_stride": stride, "group": group, "head_words": head,
+				"block_words": head * kvHeads, "scale": float32(0.125), "kv_heads": kvHeads, "blocks": blocks}, nil,
+			contents{"sequences", []uint32{0, uint32(rows), uint32(length - rows), 0}},
+			contents{"tables", ascending(blocks)})
+		took += t
+	}
+	if rows > 1 {
+		a := kernels.Attention{HeadDim: headDim, Rows: 8}
+		measure(a.Kernel, a.Grid(rows, group, kvHeads, 1))
+		return took, err
+	}
+	part := kernels.AttentionPart{HeadDim: headDim, Rows: group}
+	merge := kernels.AttentionMerge{HeadDim: headDim, Rows: group}
+	measure(part.Kernel, part.Grid(blocks, kvHeads, 1))
+	measure(merge.Kernel, merge.Grid(kvHeads, 1))
+	return took, err
 }
 
 func ascending(n int) (list []uint32) {
@@ -184,8 +200,8 @@ func (m *meter) rows() (c devrates.Class, err error) {
 }
 
 func (m *meter) normalize(rows, steps int) (float64, error) {
-	k := kernels.Norm{Norm: true, Float: true}
-	return m.run(k.Kernel, k.Grid(rows), steps,
+	k := kernels.Norm{Norm: true, Float: true}.For(width)
+	return m.run(k.Kernel, k.Grid(width, rows), steps,
 		map[string]uint64{"x": 4 * uint64(rows*width), "weight": 4 * width, "out": 4 * uint64(rows*width)},
 		map[string]any{"n": width, "x_stride": width, "out_stride": width, "quantized_stride": 0, "eps": float32(1e-5)},
 		nil)
