@@ -138,23 +138,23 @@ func loadOf(b *kvcache.Batch) cost.Load {
 
 // takeCores waits for the cores and for the workers, which other engines may share.
 func (c *lane) takeCores() {
-	if c.turns != nil {
-		c.turns.Acquire(c.class)
+	if c.e.turns != nil {
+		c.e.turns.Acquire(c.class)
 	}
-	c.leader.Take()
+	c.e.leader.Take()
 }
 
 // giveCores ends what takeCores began.
 func (c *lane) giveCores() {
-	c.leader.Give()
-	c.rest()
+	c.e.leader.Give()
+	c.e.rest()
 }
 
 // pause ends what takeCores began. The engine calls takeCores again soon, or rest.
 func (c *lane) pause() {
-	c.leader.Give()
-	if c.turns != nil {
-		c.turns.Pause()
+	c.e.leader.Give()
+	if c.e.turns != nil {
+		c.e.turns.Pause()
 	}
 }
 
