@@ -93,7 +93,7 @@ func (c *lane) refine(act *sched.Action, l cost.Load) (first int) {
 	}
 	of := int(cuts[first])
 	takes := c.costs.Op(phase.Prefill, first, l) / time.Duration(of)
-	if n := min(c.margin.steps(takes, act.Bound), mostCuts/of); n > 1 {
+	if n := min(c.margin.steps(takes, act.Bound), maxCuts/of); n > 1 {
 		cuts[first] *= uint16(n)
 		c.next += at * (n - 1)
 	}
