@@ -34,9 +34,9 @@ func TestBlockReader(t *testing.T) {
 			if !r.Native() { // neon without dot products
 				continue
 			}
-			most := max(bytes, PanelOffset(Q8_0, 32)*r.Spec.NR/PanelWidth)
+			limit := max(bytes, PanelOffset(Q8_0, 32)*r.Spec.NR/PanelWidth)
 			for i := range r.blocks {
-				if k := r.at(i+1) - r.at(i); k < 32 || PanelOffset(Q8_0, k)*r.Spec.NR/PanelWidth > most {
+				if k := r.at(i+1) - r.at(i); k < 32 || PanelOffset(Q8_0, k)*r.Spec.NR/PanelWidth > limit {
 					t.Errorf("%s for %d bytes: block %d of %d has a depth of %d", r.Spec, bytes, i, r.blocks, k)
 				}
 			}

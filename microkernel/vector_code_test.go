@@ -31,12 +31,12 @@ func TestVectorCode(t *testing.T) {
 			line(fmt.Sprintf("%s/op/%d", isa, k), func(h hash.Hash) { writeCode(h)(target.Vector.Op(k)) })
 		}
 		for i, dot := range []kernel.Dot{NoDot, DPBF16, kernel.TDPBF16, VNNI} {
-			most := attention.Rows(dot)
+			limit := attention.Rows(dot)
 			line(fmt.Sprintf("%s/attention/%d", isa, i), func(h hash.Hash) {
-				eachAttention(dot, most, func(f kernel.AttentionSpec) { writeCode(h)(attention.Kernel(f)) })
+				eachAttention(dot, limit, func(f kernel.AttentionSpec) { writeCode(h)(attention.Kernel(f)) })
 			})
 			line(fmt.Sprintf("%s/open/%d", isa, i), func(h hash.Hash) {
-				eachAttention(dot, most, func(f kernel.AttentionSpec) { writeCode(h)(attention.OpenBlock(f)) })
+				eachAttention(dot, limit, func(f kernel.AttentionSpec) { writeCode(h)(attention.OpenBlock(f)) })
 			})
 		}
 		line(isa.String()+"/reader", func(h hash.Hash) {
@@ -100,7 +100,7 @@ func writeCode(h hash.Hash) func(machine []byte, err error) {
 }
 
 // eachAttention calls visit with a sample of the attention kernels of a dot product.
-func eachAttention(dot kernel.Dot, most int, visit func(f kernel.AttentionSpec)) {
+func eachAttention(dot kernel.Dot, limit int, visit func(f kernel.AttentionSpec)) {
 	elements := []kernel.AttentionSpec{{}, {F16: true}, {F16: true, HoldsBF16: true}, {Int8: true}}
 	for bits := range 1 << 4 {
 		for _, f := range elements {
@@ -115,7 +115,7 @@ func eachAttention(dot kernel.Dot, most int, visit func(f kernel.AttentionSpec))
 				if f.Int8 && f.HeadDim%32 != 0 {
 					continue
 				}
-				for _, f.Rows = range slices.Compact([]int{1, min(4, most), min(8, most), min(9, most), most}) {
+				for _, f.Rows = range slices.Compact([]int{1, min(4, limit), min(8, limit), min(9, limit), limit}) {
 					visit(f)
 				}
 			}

@@ -37,7 +37,7 @@ func FitEfficiency(p Limits, memory, few, compute Anchor) (Efficiency, error) {
 		if few.Seconds > 0 && few.Unpacked > 0 {
 			below, _, _ = p.times(few.Step, n)
 			unpack := (remainder(few.Seconds, below)*p.Peak - few.FLOP/n.Peak) / few.Unpacked
-			n.Unpack = math.Max(0, math.Min(unpack, p.mostUnpack(n, memory, compute)))
+			n.Unpack = math.Max(0, math.Min(unpack, p.maxUnpack(n, memory, compute)))
 		}
 	}
 	return n, nil
@@ -54,19 +54,19 @@ func FitAlone(p Limits, n Efficiency, memory Anchor) float64 {
 	return share(memory.Bytes / p.Read / read)
 }
 
-// mostUnpack returns an upper bound of the cost of unpacking a value: the memory-bound anchor must
+// maxUnpack returns an upper bound of the cost of unpacking a value: the memory-bound anchor must
 // not take longer than measured, and the compute-bound anchor must not exceed its peak. It limits
 // the effect of a disturbed anchor.
-func (p Limits) mostUnpack(n Efficiency, memory, compute Anchor) float64 {
-	most := math.Inf(1)
+func (p Limits) maxUnpack(n Efficiency, memory, compute Anchor) float64 {
+	bound := math.Inf(1)
 	if memory.Unpacked > 0 {
-		most = (memory.Seconds*p.Peak - memory.FLOP/n.Peak) / memory.Unpacked
+		bound = (memory.Seconds*p.Peak - memory.FLOP/n.Peak) / memory.Unpacked
 	}
 	if compute.Unpacked > 0 {
 		below, _, _ := p.times(compute.Step, n)
-		most = math.Min(most, (remainder(compute.Seconds, below)*p.Peak-compute.FLOP)/compute.Unpacked)
+		bound = math.Min(bound, (remainder(compute.Seconds, below)*p.Peak-compute.FLOP)/compute.Unpacked)
 	}
-	return most
+	return bound
 }
 
 // timeOf returns the compute time of the parts of a step.

@@ -135,18 +135,18 @@ func (m *Machine) alikeOf(d domain, want look, of func(recorded) float64) Answer
 
 // likeOthers returns the lowest bandwidth of similar PUs of another node.
 func (m *Machine) likeOthers(d domain, part topotree.CPUSet) Answer {
-	var least Answer
+	var smallest Answer
 	for _, other := range m.nodes {
 		want := m.look(d, part)
 		want.pus = min(want.pus, other.pus.Count())
-		if a := m.alike(other, want); a.Known() && (!least.Known() || a.Value < least.Value) {
-			least = a
+		if a := m.alike(other, want); a.Known() && (!smallest.Known() || a.Value < smallest.Value) {
+			smallest = a
 		}
 	}
-	if least.Known() {
-		least.Assumed, least.From = true, "as the slowest measured node"
+	if smallest.Known() {
+		smallest.Assumed, smallest.From = true, "as the slowest measured node"
 	}
-	return least
+	return smallest
 }
 
 // spread returns the fraction of a domain's last-level caches that the set uses, of those that it
@@ -211,13 +211,13 @@ func (m *Machine) Saturation(name string) Answer {
 }
 
 func (m *Machine) saturation(d domain) Answer {
-	var most Answer
+	var largest Answer
 	for _, r := range m.memory {
-		if r.set.In(d.pus) && r.value > most.Value {
-			most = Answer{r.value, !r.figure.Measured(), r.figure.Provenance() + " with PUs " + r.set.Brief()}
+		if r.set.In(d.pus) && r.value > largest.Value {
+			largest = Answer{r.value, !r.figure.Measured(), r.figure.Provenance() + " with PUs " + r.set.Brief()}
 		}
 	}
-	return most
+	return largest
 }
 
 // capped limits an answer to the sum over the domains of a set, for each division into domains that

@@ -13,14 +13,14 @@ const (
 
 // Upper limits of cache sizes; larger values are errors.
 const (
-	mostL1 = 1 << 20
-	mostL2 = 64 << 20
+	maxL1 = 1 << 20
+	maxL2 = 64 << 20
 )
 
 // L1 returns the bytes of the L1 data cache of a core.
 func (m *Machine) L1() Answer {
 	if size := m.profile.Host.L1D; size > 0 {
-		return Answer{Value: float64(min(size, mostL1)), From: "the host"}
+		return Answer{Value: float64(min(size, maxL1)), From: "the host"}
 	}
 	return Answer{assumedL1, true, "assumed for any core"}
 }
@@ -34,7 +34,7 @@ func (m *Machine) L2(pu int) Answer {
 	}
 	for _, o := range m.profile.Machine.Objects {
 		if o.Kind == topotree.KindL2 && o.Bytes > 0 && o.CPUs.Contains(pu) {
-			share := int(min(o.Bytes, mostL2)) / max(1, coresIn(m.profile, o.CPUs))
+			share := int(min(o.Bytes, maxL2)) / max(1, coresIn(m.profile, o.CPUs))
 			out = Answer{Value: float64(share), From: "the host"}
 		}
 	}

@@ -62,16 +62,16 @@ func (m *Machine) nodeIndex(node int) int {
 
 // gives returns the highest bandwidth that was recorded for reads from a node, 0 if unknown.
 func (m *Machine) gives(node int) float64 {
-	most := 0.0
+	largest := 0.0
 	if to := slices.Index(m.items(), node); to >= 0 {
 		for _, row := range m.profile.Matrix(profiles.NodeMatrix).Rows {
-			most = math.Max(most, row[to])
+			largest = math.Max(largest, row[to])
 		}
 	}
 	if i := m.nodeIndex(node); i >= 0 {
-		most = math.Max(most, m.saturation(m.nodes[i]).Value)
+		largest = math.Max(largest, m.saturation(m.nodes[i]).Value)
 	}
-	return most
+	return largest
 }
 
 // Flows returns the total bandwidth of concurrent flows in B/s. If it was not recorded, it is the

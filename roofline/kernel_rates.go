@@ -164,10 +164,10 @@ var unitProducts = map[string]float64{microkernel.Int8Kernel: 1, microkernel.Int
 // it, in OP/s, from the best sample with the most PUs. It is 0 if it was not measured with several.
 // PUs that share a unit have less than one PU alone.
 func (m *Machine) unitShare(isa microkernel.ISA) float64 {
-	most, share := 1, 0.0
+	largest, share := 1, 0.0
 	for c := range m.computed(isa) {
-		if c.Type == microkernel.ComputeInt8.String() && c.PUs > most {
-			most, share = c.PUs, max(c.Median, c.Max)/float64(c.PUs)
+		if c.Type == microkernel.ComputeInt8.String() && c.PUs > largest {
+			largest, share = c.PUs, max(c.Median, c.Max)/float64(c.PUs)
 		}
 	}
 	return share

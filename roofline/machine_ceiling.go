@@ -34,13 +34,13 @@ func (m *Machine) Ceiling(set topotree.CPUSet, path Path) (Ceiling, error) {
 }
 
 // deviceReads returns the bandwidth of a device from the memory of the host, 0 if unknown.
-func (m *Machine) deviceReads(device string) (most float64) {
+func (m *Machine) deviceReads(device string) (largest float64) {
 	for _, c := range m.profile.Ceilings {
 		if c.Kind == profiles.Bandwidth && c.Device == device && c.Level == memoryLevel {
-			most = max(most, c.Median)
+			largest = max(largest, c.Median)
 		}
 	}
-	return most
+	return largest
 }
 
 // parts returns the classes of a set.

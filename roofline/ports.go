@@ -106,21 +106,21 @@ func (r *PortRates) Seconds(c microkernel.InstructionCounts) (seconds float64, b
 
 // vectors returns the total rate of the fastest two classes of vector arithmetic, or of the fastest
 // one.
-func (r *PortRates) vectors() (most float64) {
+func (r *PortRates) vectors() (largest float64) {
 	for i := range microkernel.InstructionClasses {
 		if !i.Arithmetic() || !(r.Alone[i] > 0) {
 			continue
 		}
-		most = max(most, r.Alone[i])
+		largest = max(largest, r.Alone[i])
 		for j := range i {
 			switch {
 			case !j.Arithmetic() || !(r.Alone[j] > 0):
 			case r.Together[i][j] > 0:
-				most = max(most, r.Together[i][j])
+				largest = max(largest, r.Together[i][j])
 			default:
-				most = max(most, r.Alone[i]+r.Alone[j])
+				largest = max(largest, r.Alone[i]+r.Alone[j])
 			}
 		}
 	}
-	return most
+	return largest
 }

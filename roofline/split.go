@@ -163,9 +163,9 @@ func within(t float64, n int, sides []Side, part []int, parts bool) (done int) {
 		if !s.takes(part[i]) {
 			continue
 		}
-		most := (n + s.Tile - 1) / s.Tile
-		tiles := most
-		if x := t * s.Rate / float64(s.Tile); x < float64(most) {
+		limit := (n + s.Tile - 1) / s.Tile
+		tiles := limit
+		if x := t * s.Rate / float64(s.Tile); x < float64(limit) {
 			tiles = int(x)
 		}
 		if done += tiles * s.Tile; parts {

@@ -109,10 +109,10 @@ func best(n int, sides []Side) float64 {
 	if n <= 0 {
 		return 0
 	}
-	s, least := sides[0], math.Inf(1)
+	s, smallest := sides[0], math.Inf(1)
 	if len(sides) == 1 {
 		if s.Rate == 0 {
-			return least
+			return smallest
 		}
 		return float64((n+s.Tile-1)/s.Tile*s.Tile) / s.Rate
 	}
@@ -123,9 +123,9 @@ func best(n int, sides []Side) float64 {
 		} else if own > 0 {
 			took = float64(own) / s.Rate
 		}
-		least = math.Min(least, math.Max(took, best(n-own, sides[1:])))
+		smallest = math.Min(smallest, math.Max(took, best(n-own, sides[1:])))
 	}
-	return least
+	return smallest
 }
 
 // TestEndInChunks compares EndInChunks with a simulation in which the first free side takes the

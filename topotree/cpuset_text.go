@@ -173,12 +173,12 @@ func trimSpace(text string) string {
 
 // Brief returns the list form; a long one is replaced by its beginning and the number of PUs.
 func (s CPUSet) Brief() string {
-	const most = 40
+	const limit = 40
 	text := s.String()
-	if len(text) <= most {
+	if len(text) <= limit {
 		return text
 	}
-	cut := strings.LastIndexByte(text[:most-12], ',')
+	cut := strings.LastIndexByte(text[:limit-12], ',')
 	if cut < 0 {
 		return text
 	}

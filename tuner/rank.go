@@ -21,8 +21,8 @@ const (
 
 // Bounds of the time of the anchors: a fraction of the budget and a maximum.
 const (
-	anchorsShare = 0.03
-	anchorsMost  = 6 * time.Second
+	anchorsShare  = 0.03
+	maxAnchorTime = 6 * time.Second
 )
 
 // rank runs the pipeline up to the race, as `tune --simulate` does.
@@ -45,7 +45,7 @@ func rank(ctx context.Context, o *Options, shape plans.ModelShape) (*ranking.Ran
 		TP: p.TP, Threads: p.Threads, Load: load, Objective: o.Ranking.Objective, SLO: o.Ranking.SLO,
 		TopK: o.Ranking.TopK}
 	if o.Run.Budget >= shortBudget {
-		within := min(anchorsMost, time.Duration(anchorsShare*float64(o.Run.Budget)))
+		within := min(maxAnchorTime, time.Duration(anchorsShare*float64(o.Run.Budget)))
 		var err error
 		if ro.Anchors, err = ranking.Anchors(ctx, ro, within); err != nil {
 			return nil, err

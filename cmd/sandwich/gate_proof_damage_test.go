@@ -52,8 +52,8 @@ const widestTruth = 0.01
 // a minute is measured again for longer.
 const missRefined = 0.008
 
-// mostTries limits the damages of a kind that are measured before the proof leaves the kind out.
-const mostTries = 4
+// maxTries limits the damages of a kind that are measured before the proof leaves the kind out.
+const maxTries = 4
 
 // establish finds a damage of a kind with an effect within the window. It bisects each family with
 // measurements of a minute, then measures candidates near the window until the interval is narrow
@@ -67,7 +67,7 @@ func (p *proof) establish(t *testing.T, kind string, w window) {
 		met[first.family] = true
 		family := slices.DeleteFunc(slices.Clone(p.list), func(d damage) bool { return d.family != first.family })
 		for len(family) > 0 {
-			if best := p.nearest(kind, w); best != nil && best.within(w) || tries == mostTries {
+			if best := p.nearest(kind, w); best != nil && best.within(w) || tries == maxTries {
 				return
 			}
 			middle := len(family) / 2
@@ -149,14 +149,14 @@ func (p *proof) pair(t *testing.T, d *damage, budget time.Duration, row string) 
 			}
 		}
 	}
-	worst, most := effect{Damage: d.name, Kind: d.kind}, math.Inf(-1)
+	worst, largest := effect{Damage: d.name, Kind: d.kind}, math.Inf(-1)
 	for i := range rows {
 		chosen, estimate := rows[i], rows[i]
 		if row == "" {
 			chosen, estimate = halves(&rows[i])
 		}
-		if slower := 1 - chosen.Estimate(true).Median; slower > most {
-			most = slower
+		if slower := 1 - chosen.Estimate(true).Median; slower > largest {
+			largest = slower
 			r := estimate.Estimate(true)
 			worst.Row, worst.Pairs = rows[i].Name, len(estimate.Baseline)
 			worst.Slower, worst.Low, worst.High = 1-r.Median, 1-r.High, 1-r.Low

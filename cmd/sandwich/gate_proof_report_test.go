@@ -54,14 +54,14 @@ func (p *proof) outcomes(what string) map[string]int {
 // judge holds the counts that the gate promises; runs on an unfit runner count for neither.
 func (p *proof) judge(t *testing.T) {
 	damaged, equal, improved := p.outcomes(runDamaged), p.outcomes(runEqual), p.outcomes(runImproved)
-	const mostMissed, mostAlarms, mostUnfit = 2, 2, 6
-	if missed := damaged["not proven"] + damaged["passed"]; missed > mostMissed {
+	const maxMissed, maxAlarms, maxUnfit = 2, 2, 6
+	if missed := damaged["not proven"] + damaged["passed"]; missed > maxMissed {
 		t.Errorf("%d slowdowns were missed", missed)
 	}
-	if n := equal["called regressed"]; n > mostAlarms {
+	if n := equal["called regressed"]; n > maxAlarms {
 		t.Errorf("%d equal plans were called regressed", n)
 	}
-	if n := damaged["unfit runner"] + equal["unfit runner"]; n > mostUnfit {
+	if n := damaged["unfit runner"] + equal["unfit runner"]; n > maxUnfit {
 		t.Errorf("%d runs ended on an unfit runner", n)
 	}
 	if n := improved["called regressed"] + improved["not proven"]; n > 0 {

@@ -27,7 +27,7 @@ func largePlan(b *testing.B, dir string) (paths [2]string, size int64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	const most = 100 << 10
+	const limit = 100 << 10
 	for i := range paths {
 		p, err := heuristic.Default(host, shape, heuristic.Options{})
 		if err != nil {
@@ -37,7 +37,7 @@ func largePlan(b *testing.B, dir string) (paths [2]string, size int64) {
 			for j := range ph.Tables {
 				t := &ph.Tables[j]
 				rules := []plans.Rule{}
-				rows := most/80/len(ph.Tables)/2 + 1 // a rule is a line of about 90 bytes
+				rows := limit/80/len(ph.Tables)/2 + 1 // a rule is a line of about 90 bytes
 				for m := 1; m <= rows; m++ {
 					s, _ := ph.Lookup(t.WeightKey, m)
 					s.BN = s.Kernel.NR * (1 + (m+i)%2)
@@ -57,7 +57,7 @@ func largePlan(b *testing.B, dir string) (paths [2]string, size int64) {
 			b.Fatal(err)
 		}
 		st, err := os.Stat(filepath.Join(paths[i], "plan.yaml"))
-		if err != nil || st.Size() < most {
+		if err != nil || st.Size() < limit {
 			b.Fatal(st.Size(), err)
 		}
 		size = st.Size()

@@ -96,7 +96,7 @@ func TestGenerateReproducesTheReference(t *testing.T) {
 // TestGenerateByContext checks that LongRoPE depends on --ctx and not on the length of the prompt:
 // the same tokens have other logits if the sequence may be longer.
 func TestGenerateByContext(t *testing.T) {
-	for name, most := range map[string]string{"phi3": "512", "phi3-short": "256"} {
+	for name, limit := range map[string]string{"phi3": "512", "phi3-short": "256"} {
 		var ref sidecar
 		text, err := os.ReadFile(refdata.Path(t, "parity2/ref/"+name+".json"))
 		if err != nil {
@@ -110,7 +110,7 @@ func TestGenerateByContext(t *testing.T) {
 		logits := filepath.Join(t.TempDir(), "logits.f32")
 		var got serve.Generated
 		sandwichJSON(t, &got, "generate", "--model", refdata.Path(t, "parity2/"+ref.Model), "--tokens",
-			joinTokens(seq.Tokens), "-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", most,
+			joinTokens(seq.Tokens), "-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", limit,
 			"--logits", logits, "--format", "json")
 		if len(want.Greedy) != 48 || !slices.Equal(got.Tokens, want.Greedy) {
 			t.Errorf("%s: greedy tokens are %v, want %v", name, got.Tokens, want.Greedy)

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Clip returns s, or its first most bytes and an ellipsis if it is longer. It drops a character
+// Clip returns s, or its first limit bytes and an ellipsis if it is longer. It drops a character
 // that the cut would split.
-func Clip(s string, most int) string {
-	if len(s) <= most {
+func Clip(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
 // Plural returns a number with a noun, such as "1 core" and "2 cores".

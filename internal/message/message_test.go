@@ -5,13 +5,13 @@ import "testing"
 func TestClip(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		most int
+		max  int
 		want string
 	}{
 		{"", 0, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc..."}, {"aé", 2, "a..."}, {"\xff\xfe\xfd", 2, "..."},
 	} {
-		if got := Clip(c.text, c.most); got != c.want {
-			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
+		if got := Clip(c.text, c.max); got != c.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.max, got, c.want)
 		}
 	}
 }

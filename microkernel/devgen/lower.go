@@ -109,10 +109,10 @@ func (b *Builder) softDiv(x, y Value) Value {
 // round returns the bits of q * 2^(e-127-25), rounded to nearest even. q has 26 bits, the last of
 // which is also set if bits after it were; e is signed.
 func (b *Builder) round(q, e Value) Value {
-	const most = 27
+	const limit = 27
 	one := b.U(1)
 	shift := b.Select(b.LessSigned(e, one), b.Sub(one, e), b.U(0)) // below the normal numbers
-	shift = b.Min(shift, b.U(most))
+	shift = b.Min(shift, b.U(limit))
 	lost := b.And(q, b.Sub(b.Shl(one, shift), one))
 	q = b.Or(b.Shr(q, shift), b.Select(b.Equal(lost, b.U(0)), b.U(0), one))
 	m, rest := b.Shr(q, b.U(2)), b.And(q, b.U(3))

@@ -111,11 +111,11 @@ func (d *Desc) Largest() int {
 	if d.Codebook == nil {
 		return 1<<d.Bits() - 1
 	}
-	most := 0
+	largest := 0
 	for _, v := range d.Codebook {
-		most = max(most, int(v)+d.Lift())
+		largest = max(largest, int(v)+d.Lift())
 	}
-	return most
+	return largest
 }
 
 // WideBytes reports whether the unsigned integers need all eight bits. The multiply-add of bytes
@@ -197,14 +197,14 @@ const FloatSubShift = 20
 // loading.
 func (d *Desc) Finite(blocks []byte) bool {
 	for n, at := range d.BlockScales {
-		most := d.largestScale(n)
+		limit := d.largestScale(n)
 		for ; at+2 <= len(blocks) && d.ScaleRaw.Get == nil; at += d.Bytes {
-			if binary.LittleEndian.Uint16(blocks[at:])&unsigned > most {
+			if binary.LittleEndian.Uint16(blocks[at:])&unsigned > limit {
 				return false
 			}
 		}
 		for ; at < len(blocks) && d.ScaleRaw.Get != nil; at += d.Bytes {
-			if d.ScaleRaw.Get(blocks[at:])&unsigned > most {
+			if d.ScaleRaw.Get(blocks[at:])&unsigned > limit {
 				return false
 			}
 		}

@@ -34,8 +34,8 @@ func TestFinite(t *testing.T) {
 			want := true
 			for i := range d.BlockScales {
 				f := float64(d.BlockScale(sub.BlockScales[i], i))
-				if most := float64(d.Largest() - d.Lift()); d.ScaleRaw.Float == qtype.Brain {
-					f *= most
+				if limit := float64(d.Largest() - d.Lift()); d.ScaleRaw.Float == qtype.Brain {
+					f *= limit
 				}
 				want = want && math.Abs(f) <= math.MaxFloat32 // not of a NaN
 			}

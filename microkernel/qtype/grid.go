@@ -68,15 +68,15 @@ func (g *grid) near() []uint16 {
 	g.once.Do(g.load)
 	out := make([]uint16, g.all())
 	for n := range out {
-		want, least := g.digits(n), 1<<30
+		want, smallest := g.digits(n), 1<<30
 		for i, w := range g.words {
 			far := 0
 			for k, x := range want {
 				d := int(uint8(w>>(8*k))) - int(x)
 				far += d * d
 			}
-			if far < least {
-				out[n], least = uint16(i), far
+			if far < smallest {
+				out[n], smallest = uint16(i), far
 			}
 		}
 	}
@@ -115,17 +115,17 @@ func signsOf(u []uint8, at int) (signs uint8) {
 // evenSigns is like signsOf, with an even number of ones: if the number is odd, the sign of the
 // element with the smallest digit is flipped.
 func evenSigns(u []uint8, at int) uint8 {
-	signs, least := signsOf(u, at), 0
+	signs, smallest := signsOf(u, at), 0
 	if bits.OnesCount8(signs)%2 == 0 {
 		return signs
 	}
 	digit := func(i int) uint8 { return u[i] & (1<<at - 1) }
 	for i := range 8 {
-		if digit(i) < digit(least) {
-			least = i
+		if digit(i) < digit(smallest) {
+			smallest = i
 		}
 	}
-	return signs ^ 1<<least
+	return signs ^ 1<<smallest
 }
 
 // eighth adds the eighth sign, which the other seven imply.

@@ -10,7 +10,7 @@ import (
 // holds for interleaved arms.
 
 const (
-	mostPaired = 400 // with more differences the median is used: the number of pairs grows as the square
+	maxPaired  = 400 // with more differences the median is used: the number of pairs grows as the square
 	exactRanks = 50  // with more differences the distribution of rank sums is approximated
 )
 
@@ -19,7 +19,7 @@ const (
 // x must be sorted and not empty.
 func estimate(x []float64) (mid, low, high float64) {
 	n := len(x)
-	if n > mostPaired {
+	if n > maxPaired {
 		k := MedianRank(n)
 		return (x[(n-1)/2] + x[n/2]) / 2, x[k], x[n-1-k]
 	}
@@ -30,13 +30,13 @@ func estimate(x []float64) (mid, low, high float64) {
 		}
 	}
 	slices.Sort(means)
-	all, k := len(means), leastRankSum(n)
+	all, k := len(means), criticalRankSum(n)
 	return (means[(all-1)/2] + means[all/2]) / 2, means[k], means[all-1-k]
 }
 
-// leastRankSum returns the greatest k such that the sum of the positive ranks of n symmetric
+// criticalRankSum returns the greatest k such that the sum of the positive ranks of n symmetric
 // differences is at most k with probability at most 2.5 %, or 0.
-func leastRankSum(n int) int {
+func criticalRankSum(n int) int {
 	if n > exactRanks {
 		mean, deviation := normalRanks(n)
 		return max(0, int(mean-1.96*deviation))

@@ -27,11 +27,11 @@ func (c Case) Name() string {
 
 // ParseCase parses the result of Name. It returns false for other names, which bundles may contain.
 func ParseCase(name string) (c Case, ok bool) {
-	const most = 1 << 20
+	const limit = 1 << 20
 	for _, format := range []string{"pp%d", "tg batch %d"} {
 		c = Case{Prefill: strings.HasPrefix(format, "pp")}
 		_, err := fmt.Sscanf(name, format, &c.Rows)
-		if err == nil && c.Rows > 0 && c.Rows <= most && c.Name() == name {
+		if err == nil && c.Rows > 0 && c.Rows <= limit && c.Name() == name {
 			return c, true
 		}
 	}
@@ -96,11 +96,11 @@ func (d *difference) covers(m int) bool { return m >= d.lo && m <= d.hi }
 
 // more returns the additional cases of a phase.
 func more(a, b *plans.Plan, prefill bool, own []Case, context int) (out []Case) {
-	x, y, most := &a.Decode, &b.Decode, min(a.BatchMax, b.BatchMax)
+	x, y, limit := &a.Decode, &b.Decode, min(a.BatchMax, b.BatchMax)
 	if prefill {
-		x, y, most = &a.Prefill, &b.Prefill, min(a.Chunk, b.Chunk, context)
+		x, y, limit = &a.Prefill, &b.Prefill, min(a.Chunk, b.Chunk, context)
 	}
-	list := differences(x, y, most)
+	list := differences(x, y, limit)
 	show := func(m int) {
 		for i := range list {
 			list[i].shown = list[i].shown || list[i].covers(m)
@@ -141,7 +141,7 @@ func gain(list []difference, m int) (sum float64) {
 }
 
 // differences compares the tables of a phase and returns the ranges of M in which they differ.
-func differences(x, y *plans.Phase, most int) (out []difference) {
+func differences(x, y *plans.Phase, limit int) (out []difference) {
 	for i := range x.Tables {
 		t := &x.Tables[i]
 		u, ok := y.TableOf(t.Class, t.WeightKey)
@@ -155,9 +155,9 @@ func differences(x, y *plans.Phase, most int) (out []difference) {
 		slices.Sort(starts)
 		starts = slices.Compact(starts)
 		for j, lo := range starts {
-			hi := most
+			hi := limit
 			if j+1 < len(starts) {
-				hi = min(most, starts[j+1]-1)
+				hi = min(limit, starts[j+1]-1)
 			}
 			s, _ := x.LookupOf(t.Class, t.WeightKey, lo)
 			r, _ := y.LookupOf(t.Class, t.WeightKey, lo)

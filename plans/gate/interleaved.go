@@ -43,7 +43,7 @@ func rankTest(x, y arm) float64 {
 	if variance <= 0 {
 		return 1
 	}
-	if len(list) <= mostExchanged {
+	if len(list) <= maxExchanged {
 		return exchanges(rank, list, len(x))
 	}
 	return math.Erfc(max(0, math.Abs(over)-0.5) / math.Sqrt(2*variance))
@@ -65,9 +65,9 @@ func values(list []aligned) []float64 {
 	return out
 }
 
-// mostExchanged is the number of samples up to which rankTest uses the exact distribution. Above it
+// maxExchanged is the number of samples up to which rankTest uses the exact distribution. Above it
 // the normal approximation is accurate enough.
-const mostExchanged = 200
+const maxExchanged = 200
 
 // exchanges returns the exact p-value of rankTest: the fraction of all exchanges of labels within
 // rounds whose rank sum deviates from its mean at least as much as the observed one.
@@ -100,18 +100,18 @@ func exchanges(rank []float64, list []aligned, rounds int) float64 {
 
 // draws returns the probability of each sum of k of the numbers drawn without replacement.
 func draws(numbers []int, k int) []float64 {
-	most := 0
+	largest := 0
 	for _, n := range numbers {
-		most += n
+		largest += n
 	}
 	ways := make([][]float64, k+1) // by number of draws and sum
 	for i := range ways {
-		ways[i] = make([]float64, most+1)
+		ways[i] = make([]float64, largest+1)
 	}
 	ways[0][0] = 1
 	for _, n := range numbers {
 		for i := k; i > 0; i-- {
-			for sum := most; sum >= n; sum-- {
+			for sum := largest; sum >= n; sum-- {
 				ways[i][sum] += ways[i-1][sum-n]
 			}
 		}

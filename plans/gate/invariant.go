@@ -140,8 +140,8 @@ func noSibling(s *Subject, arg []string) error {
 }
 
 func atMost(s *Subject, arg []string) error {
-	most, err := strconv.Atoi(arg[2])
-	if n := phasePUs(s, arg[1]).Count(); err == nil && n > most {
+	limit, err := strconv.Atoi(arg[2])
+	if n := phasePUs(s, arg[1]).Count(); err == nil && n > limit {
 		err = fmt.Errorf("it uses %d", n)
 	}
 	return err
@@ -171,8 +171,8 @@ func memory(s *Subject, arg []string) error {
 }
 
 func ranks(s *Subject, arg []string) error {
-	most, err := strconv.Atoi(arg[1])
-	if n := s.Bundle.Plan.TP(); err == nil && n > most {
+	limit, err := strconv.Atoi(arg[1])
+	if n := s.Bundle.Plan.TP(); err == nil && n > limit {
 		err = fmt.Errorf("it has %d", n)
 	}
 	return err

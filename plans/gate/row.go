@@ -68,9 +68,9 @@ const DefaultCeiling = 0.07
 // level is the accepted probability of a false alarm for all rows together.
 const level = 0.05
 
-// leastRounds is the minimum number of samples per side. With four, two rows whose samples do not
+// minRounds is the minimum number of samples per side. With four, two rows whose samples do not
 // overlap at all are not significant after Holm's correction.
-const leastRounds = 5
+const minRounds = 5
 
 // Estimate returns the ratio of the candidate to the baseline of a row. interleaved reports whether
 // samples with one index were taken in the same round.
@@ -136,7 +136,7 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 	n := min(len(v.Baseline), len(v.Candidate))
 	bad := func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) }
 	switch {
-	case n < leastRounds:
+	case n < minRounds:
 		return Unmeasurable, fmt.Sprintf("%d samples are too few", n)
 	case slices.ContainsFunc(slices.Concat(v.Baseline, v.Again, v.Candidate), bad):
 		return Unmeasurable, "a sample is not a positive number"

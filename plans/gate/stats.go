@@ -240,10 +240,10 @@ func holm(p []float64) []float64 {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(p[a], p[b]), a-b) })
 	out := make([]float64, len(p))
-	most := 0.0
+	largest := 0.0
 	for k, i := range order {
-		most = max(most, min(1, float64(len(p)-k)*p[i]))
-		out[i] = most
+		largest = max(largest, min(1, float64(len(p)-k)*p[i]))
+		out[i] = largest
 	}
 	return out
 }

@@ -86,9 +86,9 @@ func pathsOf(weights []plans.WeightPlan) (paths []microkernel.Compute) {
 // bestAttention returns the fastest dot product for a type of cache that reaches attendGain on
 // prompts (r) and attendStepLoss on single tokens (steps).
 func bestAttention(kv microkernel.KVType, r, steps roofline.AttentionRates) microkernel.AttentionDot {
-	best, least := microkernel.AttendF32, attendGain*r[microkernel.AttendF32]
+	best, minimum := microkernel.AttendF32, attendGain*r[microkernel.AttendF32]
 	for _, d := range alternatives(kv) {
-		if least > 0 && r[d] >= max(least, r[best]) && steps[d] > 0 &&
+		if minimum > 0 && r[d] >= max(minimum, r[best]) && steps[d] > 0 &&
 			steps[d] >= attendStepLoss*steps[microkernel.AttendF32] {
 			best = d
 		}

@@ -17,7 +17,7 @@ const spreadTo = residentFrom - 1
 const (
 	fewRows     = 24
 	deepTo      = 64
-	leastDepth  = 96 // in k
+	minDepth    = 96 // in k
 	spreadDepth = 1024
 	deepFrom    = 1.03 // minimum measured gain of deep blocks; above noise
 )

@@ -36,10 +36,10 @@ func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, 
 func (h host) best(w choice) (microkernel.Spec, error) {
 	rates := h.ratesFor(w)
 	for _, isa := range h.isas() {
-		best, least, vectors := microkernel.Spec{}, 0.0, 0.0
+		best, smallest, vectors := microkernel.Spec{}, 0.0, 0.0
 		take := func(s microkernel.Spec, cycles float64) {
-			if least == 0 || cycles < least || cycles == least && larger(s, best) {
-				best, least = s, cycles
+			if smallest == 0 || cycles < smallest || cycles == smallest && larger(s, best) {
+				best, smallest = s, cycles
 			}
 		}
 		list := h.candidates(spaceKey{isa, w.c, w.b})
@@ -62,7 +62,7 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 				take(s, h.unitCycles(s, w.m, vectors))
 			}
 		}
-		if least > 0 {
+		if smallest > 0 {
 			return best, nil
 		}
 	}
@@ -89,15 +89,15 @@ func (r Rates) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Sp
 	if !r.Ports.Known() {
 		return all
 	}
-	by, least := r, math.Inf(1)
+	by, smallest := r, math.Inf(1)
 	by.Ports = roofline.PortRates{}
 	estimated := func(s microkernel.Spec) float64 { return by.rowCycles(by.prefetched(s, w.m, w.widen), w.m, w.widen) }
 	for s := range all {
-		least = min(least, estimated(s))
+		smallest = min(smallest, estimated(s))
 	}
 	return func(yield func(microkernel.Spec) bool) {
 		for s := range all {
-			if estimated(s) <= unlikely*least && !yield(s) {
+			if estimated(s) <= unlikely*smallest && !yield(s) {
 				return
 			}
 		}

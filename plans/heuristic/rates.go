@@ -44,12 +44,12 @@ func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	return known && (r.UnitGain > 0 || !slices.Contains(peaks, unit))
 }
 
-// limit bounds a rate to [least, most], and returns 0 for a rate that was not measured.
-func limit(rate, least, most float64) float64 {
+// limit bounds a rate to [lo, hi], and returns 0 for a rate that was not measured.
+func limit(rate, lo, hi float64) float64 {
 	if !(rate > 0) {
 		return 0
 	}
-	return min(max(rate, least), most)
+	return min(max(rate, lo), hi)
 }
 
 // or returns rate, or assumed if rate is 0.

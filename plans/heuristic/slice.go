@@ -67,16 +67,16 @@ func (c Cores) stream(s *plans.Schedule, k plans.WeightKey, t microkernel.Weight
 	if !s.Kernel.Spread {
 		return
 	}
-	block, most := c.L2/16, spreadDepth
+	block, limit := c.L2/16, spreadDepth
 	switch shallow, deep := profiles.FewRowBlocks(c.L1, c.L2); {
 	case m <= deepTo && c.Deep > deepFrom:
-		block, most = deep, k.K
+		block, limit = deep, k.K
 	case m <= fewRows:
 		block = shallow
 	}
 	unit := max(32, t.KStep())
 	depth := block / (microkernel.PanelOffset(t, unit) * s.Kernel.NR / microkernel.PanelWidth) * unit
-	if s.BK = evenCut(k.K, max(leastDepth, unit, min(depth, most)), unit); s.BK >= k.K {
+	if s.BK = evenCut(k.K, max(minDepth, unit, min(depth, limit)), unit); s.BK >= k.K {
 		s.BK = 0
 	}
 }
@@ -221,9 +221,9 @@ func (c Cores) prepared(s *plans.Schedule, k plans.WeightKey, t microkernel.Weig
 	c.evenRows(s, k.N, m)
 }
 
-// leastKeptRows is the smallest height of a slice to which evenRows reduces it, in pairs of row
+// minKeptRows is the smallest height of a slice to which evenRows reduces it, in pairs of row
 // tiles.
-const leastKeptRows = 2 * keptPairRows
+const minKeptRows = 2 * keptPairRows
 
 // keptGain is the estimated gain for which slices share less of what is prepared once per call.
 const keptGain = 1.03
@@ -236,7 +236,7 @@ func (c Cores) evenRows(s *plans.Schedule, n, m int) {
 		return waste(s, n, m, c.Threads) * keptWork(s.Kernel, (m+slices-1)/slices) * float64(slices)
 	}
 	best := busiest(*s)
-	for lower := *s; lower.BM/2 >= leastKeptRows; {
+	for lower := *s; lower.BM/2 >= minKeptRows; {
 		lower.BM = num.RoundUp(lower.BM/2, s.Kernel.MR)
 		even := lower
 		c.even(&even, n, m)

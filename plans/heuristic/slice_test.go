@@ -45,11 +45,11 @@ func busiest(s plans.Schedule, n, m, threads int) int {
 		from := task / rows * s.BN
 		columns[task%threads] += min(s.BN, n-from)
 	}
-	most := 0
+	largest := 0
 	for _, c := range columns {
-		most = max(most, c)
+		largest = max(largest, c)
 	}
-	return most
+	return largest
 }
 
 // TestKeptSlicesAreEven divides products of kernels whose sums stay in tiles among one to sixteen
@@ -82,7 +82,7 @@ func TestKeptSlicesAreEven(t *testing.T) {
 				if now*1.05 < then {
 					improved++
 				}
-				if s.BM < leastKeptRows {
+				if s.BM < minKeptRows {
 					t.Errorf("%s: slices of %d rows", kernel, s.BM)
 				}
 			}

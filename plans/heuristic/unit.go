@@ -17,7 +17,7 @@ func (r Rates) unitCycles(s microkernel.Spec, m int, vectors float64) float64 {
 	if d := s.B.Desc(); d.Affine() && d.Span() < qtype.SubBlockK {
 		each += halves * float64(qtype.SubBlockK/d.Span()) / core.ports
 	}
-	rows := float64(max(m, tiles*leastRows))
+	rows := float64(max(m, tiles*minRows))
 	memory := 1.12 * readCycles(s) // see rowCycles
 	if s.Spread {
 		return overlap(1.05*memory, 1.02*(once+rows*each))
@@ -31,7 +31,7 @@ func (r Rates) unitCycles(s microkernel.Spec, m int, vectors float64) float64 {
 const unitGain = 1.2
 
 const (
-	halves    = 4 // instructions per panel for the sums that offsets of half sub-blocks need
-	stores    = 8 // instructions to store 32 k of 16 columns as bytes
-	leastRows = 4 // minimum time of a row tile in rows, since it loads all weights
+	halves  = 4 // instructions per panel for the sums that offsets of half sub-blocks need
+	stores  = 8 // instructions to store 32 k of 16 columns as bytes
+	minRows = 4 // minimum time of a row tile in rows, since it loads all weights
 )

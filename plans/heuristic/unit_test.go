@@ -27,21 +27,21 @@ func unitHost(t *testing.T, f32, unit, vectors, kernel, vectorKernel float64) *p
 
 // rowsOnUnit are the least and the most rows that kernels on a matrix unit multiply; 0 and 0 where
 // there are none.
-func rowsOnUnit(p *plans.Plan) (least, most int) {
+func rowsOnUnit(p *plans.Plan) (lo, hi int) {
 	for _, t := range p.Prefill.Tables {
 		for _, r := range t.Rules {
 			if !r.Schedule.Kernel.MatrixUnit() {
 				continue
 			}
-			if least == 0 || r.MLo < least {
-				least = r.MLo
+			if lo == 0 || r.MLo < lo {
+				lo = r.MLo
 			}
-			if most = r.MHi; most == 0 {
-				most = math.MaxInt
+			if hi = r.MHi; hi == 0 {
+				hi = math.MaxInt
 			}
 		}
 	}
-	return least, most
+	return lo, hi
 }
 
 // TestUnitByMeasuredRate checks that prompts use the matrix unit if its kernels were measured to be
@@ -66,9 +66,9 @@ func TestUnitByMeasuredRate(t *testing.T) {
 	} {
 		p := mustDefault(t, unitHost(t, c.f32, c.unit, c.vectors, c.kernel, c.vectorKernel), llama160m("q8_0"),
 			Options{})
-		least, most := rowsOnUnit(p)
-		if c.want != (most == math.MaxInt) || c.want && least < 2 || !c.want && least != 0 {
-			t.Errorf("%s: rows from %d to %d are on the unit", name, least, most)
+		lo, hi := rowsOnUnit(p)
+		if c.want != (hi == math.MaxInt) || c.want && lo < 2 || !c.want && lo != 0 {
+			t.Errorf("%s: rows from %d to %d are on the unit", name, lo, hi)
 		}
 		for _, w := range p.Weights {
 			if w.Compute != microkernel.ComputeInt8 {
@@ -211,9 +211,9 @@ func TestIntegersOnSME(t *testing.T) {
 				t.Errorf("int8-k at %v: %+v, want %s", rate, w, want)
 			}
 		}
-		least, most := rowsOnUnit(p)
-		if least < 2 || most != math.MaxInt {
-			t.Errorf("int8-k at %v: rows from %d to %d are on the unit", rate, least, most)
+		lo, hi := rowsOnUnit(p)
+		if lo < 2 || hi != math.MaxInt {
+			t.Errorf("int8-k at %v: rows from %d to %d are on the unit", rate, lo, hi)
 		}
 		checkDefaultWork(t, p, 2)
 	}

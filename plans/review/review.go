@@ -150,9 +150,9 @@ func plainLines(changes []diff.Change) (out []Line) {
 	return out
 }
 
-// mostRanges is the number of ranges of M of one table that are listed individually, unless all are
+// maxRanges is the number of ranges of M of one table that are listed individually, unless all are
 // requested.
-const mostRanges = 3
+const maxRanges = 3
 
 // kernelLines returns one line per distinct change: rows that changed alike share a line, and so do
 // weights, which are named by the first of them. A table with changes in many ranges is described
@@ -196,7 +196,7 @@ func tableLines(changes []diff.Change, all bool) (out []Line) {
 	if c := changes[0]; c.Old == "" || c.New == "" {
 		return []Line{{"", present(c.Old), present(c.New)}}
 	}
-	if len(changes) > mostRanges && !all {
+	if len(changes) > maxRanges && !all {
 		var old, now []string
 		for _, c := range changes {
 			x, y := scheduleFields(c.Old), scheduleFields(c.New)

@@ -80,8 +80,8 @@ func (o *Options) matchISA(p, asked *plans.Plan) error {
 // cutThreads keeps n PUs of each phase, one of each rank after another. Threads then take slices
 // dynamically, since static schemes depend on the number of threads.
 func cutThreads(p *plans.Plan, n int) error {
-	if most := max(p.Prefill.PUs.Count(), p.Decode.PUs.Count()); n > most {
-		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
+	if limit := max(p.Prefill.PUs.Count(), p.Decode.PUs.Count()); n > limit {
+		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, limit, n)
 	}
 	if ranks := p.TP(); n < ranks {
 		return fmt.Errorf("the plan %s has %d ranks, but --threads %d leaves some without a thread",

@@ -52,14 +52,14 @@ func coresDescribePUs(host *profiles.Profile, set topotree.CPUSet, cores []topot
 		}
 		return fmt.Sprintf("all %d cores", touched)
 	}
-	best, least := "", 0
+	best, smallest := "", 0
 	for _, level := range levels(host) {
 		full, even := level.spread(set, cores)
 		if full != "" {
 			return full
 		}
-		if even > 0 && (least == 0 || even <= least) { // prefer the innermost level with the fewest cores
-			best, least = fmt.Sprintf("%s of each %s", message.Plural(even, "core"), level.name), even
+		if even > 0 && (smallest == 0 || even <= smallest) { // prefer the innermost level with the fewest cores
+			best, smallest = fmt.Sprintf("%s of each %s", message.Plural(even, "core"), level.name), even
 		}
 	}
 	if best != "" {

@@ -4,16 +4,16 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// mostMemory is the maximum of bytes that all buffers of a measurement take together.
-const mostMemory = 256 << 20
+// maxMemory is the maximum of bytes that all buffers of a measurement take together.
+const maxMemory = 256 << 20
 
 // memoryBudget returns the bytes that the buffers of a measurement may take: a quarter of free, the
-// available memory, but at most mostMemory. A negative free means unknown.
+// available memory, but at most maxMemory. A negative free means unknown.
 func memoryBudget(free int64) int {
 	if free < 0 {
-		return mostMemory
+		return maxMemory
 	}
-	return int(min(mostMemory, free/4))
+	return int(min(maxMemory, free/4))
 }
 
 // alloc maps a buffer, which free releases, and subtracts its size from the budget.
@@ -31,34 +31,34 @@ func (b *bench) alloc(size int, huge bool) (*mem.Buffer, error) {
 // two passes over it.
 func leavesCaches(bytes, caches int) bool { return bytes >= 2*caches }
 
-// leastSample is the minimum number of bytes that a worker reads per sample if the caches are
+// minSample is the minimum number of bytes that a worker reads per sample if the caches are
 // flushed before each pass.
-const leastSample = 8 << 20
+const minSample = 8 << 20
 
 // passes returns the number of passes per sample if each pass reads the given number of bytes.
 func passes(bytes int) int {
 	if bytes <= 0 {
 		return 1
 	}
-	return max(1, leastSample/bytes)
+	return max(1, minSample/bytes)
 }
 
 // stretch walks through a memory region in calls of generated code.
 type stretch struct {
 	region []byte // a multiple of call
 	call   int    // bytes per call
-	most   int    // bytes per pass
+	max    int    // bytes per pass
 	flush  bool   // flush caches before each pass; else a pass continues where the previous one ended
 }
 
 // newStretch divides memory into calls of at most callBytes, and passes into whole calls. With
 // flush a pass reads the region at most once.
-func newStretch(memory []byte, most int, flush bool) stretch {
+func newStretch(memory []byte, limit int, flush bool) stretch {
 	const calls, block = 4, 1024 // readers read whole blocks
 	call := max(block, min(callBytes, len(memory)/calls)&^(block-1))
-	s := stretch{region: memory[:len(memory)/call*call], call: call, most: max(call, most/call*call), flush: flush}
+	s := stretch{region: memory[:len(memory)/call*call], call: call, max: max(call, limit/call*call), flush: flush}
 	if flush {
-		s.most = min(s.most, len(s.region))
+		s.max = min(s.max, len(s.region))
 	}
 	return s
 }
@@ -67,20 +67,20 @@ func newStretch(memory []byte, most int, flush bool) stretch {
 func (s *stretch) prepare(at *int) {
 	if s.flush {
 		*at = 0
-		mem.Flush(s.region[:s.most])
+		mem.Flush(s.region[:s.max])
 	}
 }
 
 // pass calls read for the memory of one pass and returns the number of bytes.
 func (s *stretch) pass(at *int, read func([]byte)) float64 {
-	for done := 0; done < s.most; done += s.call {
+	for done := 0; done < s.max; done += s.call {
 		if *at+s.call > len(s.region) {
 			*at = 0
 		}
 		read(s.region[*at:][:s.call])
 		*at += s.call
 	}
-	return float64(s.most)
+	return float64(s.max)
 }
 
 // cacheNote returns the note for memory figures that caches may have falsified.

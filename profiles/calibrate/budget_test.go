@@ -27,10 +27,10 @@ func TestMemoryBudget(t *testing.T) {
 func TestStretch(t *testing.T) {
 	const kib = 1 << 10
 	for name, c := range map[string]struct {
-		memory, most int
-		flush        bool
-		want         [3]string // offsets of calls in units of the call, by pass
-		call         int
+		memory, max int
+		flush       bool
+		want        [3]string // offsets of calls in units of the call, by pass
+		call        int
 	}{
 		"round":             {8 << 20, 6 << 20, false, [3]string{"012345", "670123", "456701"}, 1 << 20},
 		"several times":     {2 << 20, 3 << 20, false, [3]string{"012301", "230123", "012301"}, 512 * kib},
@@ -39,7 +39,7 @@ func TestStretch(t *testing.T) {
 		"flushed, odd":      {5*kib + 7, 96 << 20, true, [3]string{"01234", "01234", "01234"}, kib},
 		"less than a block": {2 * kib, 1, false, [3]string{"0", "1", "0"}, kib},
 	} {
-		s := newStretch(make([]byte, c.memory), c.most, c.flush)
+		s := newStretch(make([]byte, c.memory), c.max, c.flush)
 		at := 0
 		for i, want := range c.want {
 			s.prepare(&at)
@@ -95,7 +95,7 @@ func TestLargeCaches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := mem.Total() - before; got > mostMemory {
+		if got := mem.Total() - before; got > maxMemory {
 			t.Errorf("buffers of %d bytes", got)
 		}
 		for _, f := range figures {
@@ -126,7 +126,7 @@ func TestRatesOfLargeCaches(t *testing.T) {
 		if _, err := b.firstReads(microkernel.Host().Best()); err != nil {
 			t.Fatal(err)
 		}
-		if got := mem.Total() - before; got > mostMemory {
+		if got := mem.Total() - before; got > maxMemory {
 			t.Errorf("L3 of %d bytes: buffers of %d bytes", l3, got)
 		}
 	}
@@ -141,8 +141,8 @@ func TestSmallBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, most := b.buffer.Len(), max(left, b.pool.Size()*leastShare); got > most {
-			t.Errorf("a buffer of %d bytes, want at most %d", got, most)
+		if got, limit := b.buffer.Len(), max(left, b.pool.Size()*minShare); got > limit {
+			t.Errorf("a buffer of %d bytes, want at most %d", got, limit)
 		}
 		for _, f := range figures {
 			if rate, err := b.run(f); err != nil || !(rate > 1) {

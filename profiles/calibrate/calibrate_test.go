@@ -168,7 +168,7 @@ func TestRates(t *testing.T) {
 	var types []string
 	for _, c := range got {
 		types = append(types, c.Type+c.Level)
-		if c.Level == "" && c.ISA != isa.String() && c.ISA != "go" || c.PUs != 1 || c.N < leastSamples ||
+		if c.Level == "" && c.ISA != isa.String() && c.ISA != "go" || c.PUs != 1 || c.N < minSamples ||
 			!(c.Median > 1) {
 			t.Errorf("%+v", c)
 		}

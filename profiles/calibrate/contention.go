@@ -97,8 +97,8 @@ func (f *full) sides(t *trial, fig *figure) error {
 	return nil
 }
 
-// mostFlushed is the maximum number of bytes that a worker flushes before a pass.
-const mostFlushed = 32 << 20
+// maxFlushed is the maximum number of bytes that a worker flushes before a pass.
+const maxFlushed = 32 << 20
 
 // readFor returns a figure that reads the workers' slices for a time. A sample continues where the
 // previous one ended, so that caches hold nothing of it. If the caches could hold a region, the
@@ -106,10 +106,10 @@ const mostFlushed = 32 << 20
 func (f *full) readFor(workers []int, window time.Duration) *figure {
 	fig := &figure{workers: workers}
 	slice := func(w int) []byte {
-		if s := f.memory.slices[w]; !f.memory.flush || len(s) <= mostFlushed {
+		if s := f.memory.slices[w]; !f.memory.flush || len(s) <= maxFlushed {
 			return s
 		}
-		return f.memory.slices[w][:mostFlushed]
+		return f.memory.slices[w][:maxFlushed]
 	}
 	fig.work = func(w int) float64 {
 		region, at, done := slice(w), &f.stamps[w].at, 0

@@ -49,10 +49,10 @@ func (f *full) measureNodes(ctx context.Context, until time.Time) error {
 		m.Rows = append(m.Rows, make(profiles.MatrixRow, len(regions)))
 		m.Noises = append(m.Noises, make(profiles.MatrixRow, len(regions)))
 	}
-	least := math.MaxInt
+	smallest := math.MaxInt
 	var noises []float64
 	for _, t := range trials {
-		least = min(least, len(t.a))
+		smallest = min(smallest, len(t.a))
 		if len(t.a) > 0 {
 			fig := profiles.NewFigure("B/s", t.a)
 			m.Rows[at[t].i][at[t].j], m.Noises[at[t].i][at[t].j] = fig.Median, fig.Noise
@@ -60,7 +60,7 @@ func (f *full) measureNodes(ctx context.Context, until time.Time) error {
 		}
 	}
 	if len(noises) > 0 {
-		m.N, m.Noise = max(1, least), num.Median(noises)
+		m.N, m.Noise = max(1, smallest), num.Median(noises)
 		f.matrices = append(f.matrices, m)
 	}
 	return err

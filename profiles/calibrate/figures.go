@@ -102,14 +102,14 @@ func (b *bench) memoryFigure(r *microkernel.Reader, workers int) *figure {
 	return f
 }
 
-// leastShare is the minimum number of bytes of the buffer per worker, enough for an L1.
-const leastShare = 64 << 10
+// minShare is the minimum number of bytes of the buffer per worker, enough for an L1.
+const minShare = 64 << 10
 
 // prepareBuffer maps the buffer for bandwidth with the rest of the budget and faults it in.
 func (b *bench) prepareBuffer() (err error) {
 	n := b.pool.Size()
 	const hugePage = 2 << 20 // sizes are rounded up to it
-	if b.buffer, err = b.alloc(max(b.left&^(hugePage-1), n*leastShare), true); err != nil {
+	if b.buffer, err = b.alloc(max(b.left&^(hugePage-1), n*minShare), true); err != nil {
 		return err
 	}
 	return b.touch(share(b.buffer, n))

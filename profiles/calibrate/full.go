@@ -79,7 +79,7 @@ func structure(ctx context.Context, p *profiles.Profile, o FullOptions, budget t
 	}
 	defer workers.Close()
 	f := newFull(workers, p)
-	f.tell, f.samples, f.patience = tell, cmp.Or(o.samples, mostSamples), cmp.Or(o.patience, lostAfter)
+	f.tell, f.samples, f.patience = tell, cmp.Or(o.samples, maxSamples), cmp.Or(o.patience, lostAfter)
 	tell(0, "memory")
 	if f.memory, err = f.prepareMemory(); err != nil {
 		return fmt.Errorf("calibrate: %w", err)

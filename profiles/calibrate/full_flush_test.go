@@ -21,7 +21,7 @@ func TestFullOfLargeCaches(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	for _, r := range f.memory.regions {
-		if r.buf.Len() > mostMemory {
+		if r.buf.Len() > maxMemory {
 			t.Errorf("node %d: a region of %d bytes", r.node, r.buf.Len())
 		}
 	}
@@ -60,8 +60,8 @@ func TestFlushedReads(t *testing.T) {
 	f.memory.flush = true
 	region := f.memory.regions[0].bytes()
 	for _, c := range []struct{ slice, read, passes int }{
-		{readChunk, readChunk, leastSample / readChunk}, {2 * readChunk, 2 * readChunk, leastSample / (2 * readChunk)},
-		{len(region), mostFlushed, 1},
+		{readChunk, readChunk, minSample / readChunk}, {2 * readChunk, 2 * readChunk, minSample / (2 * readChunk)},
+		{len(region), maxFlushed, 1},
 	} {
 		f.memory.slices[0] = region[:c.slice]
 		fig := f.readFor([]int{0}, time.Hour)

@@ -123,7 +123,7 @@ type speed struct{ rate, noise float64 }
 func speedClasses(solo map[int][]float64, nodes *profiles.Matrix, m *topotree.Machine) []topotree.MeasuredClass {
 	compute := map[int]speed{}
 	for pu, samples := range solo {
-		if len(samples) >= leastSamples {
+		if len(samples) >= minSamples {
 			f := profiles.NewFigure("", samples)
 			compute[pu] = speed{f.Median, f.Noise}
 		}

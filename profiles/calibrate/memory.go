@@ -97,10 +97,10 @@ func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
 
 // regionSize returns the bytes of the region of a node. nodes is the number of nodes, and others
 // the bytes that all nodes together leave for other buffers. Figures between nodes need a region on
-// each node, so mostMemory applies per node. The size is also limited to a quarter of the available
+// each node, so maxMemory applies per node. The size is also limited to a quarter of the available
 // memory and of the free memory of the node.
 func regionSize(n topotree.MemoryNode, nodes, others int) int {
-	size := mostMemory
+	size := maxMemory
 	if free := mem.Available(); free >= 0 {
 		size = int(min(int64(size), free/4/int64(nodes)))
 	}

@@ -74,7 +74,7 @@ func (f *full) pairsThatFit(until time.Time, q pairing) (int, error) {
 		}
 	}
 	each := time.Since(began) / time.Duration(max(1, took))
-	return int(time.Until(until) / max(each, time.Microsecond) / leastSamples), nil
+	return int(time.Until(until) / max(each, time.Microsecond) / minSamples), nil
 }
 
 // itemsOfPairs returns the largest number of items with at most that many pairs, at least two.
@@ -95,7 +95,7 @@ func (f *full) addMatrix(q pairing, items []int, trials []*trial) {
 	}
 	pus := f.pool.PUs()
 	single := map[int]float64{}
-	least := math.MaxInt
+	smallest := math.MaxInt
 	var noises []float64
 	for _, t := range trials {
 		if len(t.workers) == 1 {
@@ -109,7 +109,7 @@ func (f *full) addMatrix(q pairing, items []int, trials []*trial) {
 		if q.share {
 			values = shares(t, single)
 		}
-		least = min(least, len(values))
+		smallest = min(smallest, len(values))
 		if len(values) == 0 {
 			continue
 		}
@@ -124,7 +124,7 @@ func (f *full) addMatrix(q pairing, items []int, trials []*trial) {
 		f.notes = append(f.notes, q.name+": there was no time for a sample")
 		return
 	}
-	m.N, m.Noise = max(1, least), num.Median(noises)
+	m.N, m.Noise = max(1, smallest), num.Median(noises)
 	f.matrices = append(f.matrices, m)
 }
 

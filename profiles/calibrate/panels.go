@@ -35,8 +35,8 @@ func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	}
 	at := 0 // shared offset: all samples walk through the region one after another
 	for _, p := range list {
-		walk := stretch{region: region, call: p.bytes, most: panelSample / p.bytes * p.bytes, flush: flush}
-		if walk.most > len(region) || walk.most == 0 {
+		walk := stretch{region: region, call: p.bytes, max: panelSample / p.bytes * p.bytes, flush: flush}
+		if walk.max > len(region) || walk.max == 0 {
 			continue // a block does not fit
 		}
 		f := b.bandwidthFigure(p.level, 1)
@@ -74,8 +74,8 @@ func (b *bench) panels(isa microkernel.ISA) (out []panels, err error) {
 	return out, nil
 }
 
-// leastCold is the number of bytes of memory for panels if the caches are small or are flushed.
-const leastCold = 128 << 20
+// minCold is the number of bytes of memory for panels if the caches are small or are flushed.
+const minCold = 128 << 20
 
 // cold returns memory of which the caches hold nothing when a sample reads it: the buffer for
 // bandwidth, or a new one. If flush is true, the caller must flush it before each pass. It returns
@@ -84,12 +84,12 @@ func (b *bench) cold() (region []byte, flush bool, err error) {
 	llc := b.cacheSizes().llc
 	buffer := b.buffer
 	if buffer == nil {
-		size := max(3*llc, leastCold)
+		size := max(3*llc, minCold)
 		if size > b.left {
 			size = b.left
 		}
 		if !leavesCaches(size, llc) && b.flushes {
-			size = min(size, leastCold)
+			size = min(size, minCold)
 		}
 		if size < panelSample {
 			return nil, false, nil

@@ -80,7 +80,7 @@ func (b *bench) portFigure(isa microkernel.ISA, mix ...microkernel.InstructionCl
 // portPairs returns mixes of two classes that may share ports, approximately in the ratio of their
 // rates so that neither dominates. The faster one comes first, as often as needed.
 func portPairs(rates *[microkernel.InstructionClasses]float64) (mixes [][]microkernel.InstructionClass) {
-	const most = 4
+	const limit = 4
 	for a := range microkernel.InstructionClasses {
 		for b := range a {
 			loads := b == microkernel.LoadInstruction && a == microkernel.WordInstruction
@@ -91,7 +91,7 @@ func portPairs(rates *[microkernel.InstructionClasses]float64) (mixes [][]microk
 			if rates[b] > rates[a] {
 				fast, slow = b, a
 			}
-			n := int(min(most, math.Round(rates[fast]/rates[slow])))
+			n := int(min(limit, math.Round(rates[fast]/rates[slow])))
 			mixes = append(mixes, append(slices.Repeat([]microkernel.InstructionClass{fast}, n), slow))
 		}
 	}

@@ -60,8 +60,8 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	most, stride, bytes := all[len(all)-1], mem.RowStride(reduceWidth), reduceMatrix()
-	buf, err := mem.Alloc((most+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
+	limit, stride, bytes := all[len(all)-1], mem.RowStride(reduceWidth), reduceMatrix()
+	buf, err := mem.Alloc((limit+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
 	}

@@ -25,7 +25,7 @@ const (
 	QuickBudget = 1500 * time.Millisecond
 
 	defaultSamples = 9
-	leastSamples   = 3
+	minSamples     = 3
 )
 
 var errNoPU = errors.New("calibrate: no PU is available to this process")
@@ -38,8 +38,8 @@ func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began 
 	sets := bySet(figures)
 	p := progress{tell: o.Progress, all: o.Samples * len(figures)}
 	sampling := time.Now()
-	for taken := 0; taken < o.Samples; taken += leastSamples {
-		if taken > 0 && time.Since(began)+time.Since(sampling)*leastSamples/time.Duration(taken) > o.Budget {
+	for taken := 0; taken < o.Samples; taken += minSamples {
+		if taken > 0 && time.Since(began)+time.Since(sampling)*minSamples/time.Duration(taken) > o.Budget {
 			return nil // another pass would exceed the budget
 		}
 		for _, set := range sets {
@@ -48,7 +48,7 @@ func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began 
 					return err
 				}
 			}
-			for range min(leastSamples, o.Samples-taken) {
+			for range min(minSamples, o.Samples-taken) {
 				if err := b.round(ctx, set, p.next, (*figure).add); err != nil {
 					return err
 				}

@@ -18,8 +18,8 @@ type trial struct {
 }
 
 const (
-	mostSamples = 51
-	fewTrials   = 64 // up to this number, each trial gets one sample even if that doubles the time
+	maxSamples = 51
+	fewTrials  = 64 // up to this number, each trial gets one sample even if that doubles the time
 )
 
 // rounds takes one sample of each trial per round, in random order, so that a disturbance of the
@@ -64,7 +64,7 @@ type full struct {
 }
 
 func newFull(workers *pool.Pool, p *profiles.Profile) *full {
-	return &full{bench: newBench(workers, p), tell: func(float64, string) {}, samples: mostSamples, patience: lostAfter,
+	return &full{bench: newBench(workers, p), tell: func(float64, string) {}, samples: maxSamples, patience: lostAfter,
 		solo: map[int][]float64{}}
 }
 

@@ -133,10 +133,10 @@ func checkShared(h Host) []Finding {
 	if len(found) == 0 {
 		return one(check, OK, "no other process has a thread bound to a PU of a worker", "")
 	}
-	const most = 8
-	text := strings.Join(found[:min(len(found), most)], "; ")
-	if len(found) > most {
-		text += fmt.Sprintf("; and so on with %d other PUs", len(found)-most)
+	const limit = 8
+	text := strings.Join(found[:min(len(found), limit)], "; ")
+	if len(found) > limit {
+		text += fmt.Sprintf("; and so on with %d other PUs", len(found)-limit)
 	}
 	idle := h.Profile.Machine.Allowed.Minus(bound)
 	if idle.IsEmpty() {

@@ -49,8 +49,8 @@ type System struct {
 // window is the duration of the first measurement of Load. The kernel counts in ticks of 10 ms.
 const window = 200 * time.Millisecond
 
-// leastTicks is the minimum time between two compared readings, in kernel ticks.
-const leastTicks = 10
+// minTicks is the minimum time between two compared readings, in kernel ticks.
+const minTicks = 10
 
 // New returns the Monitor of this machine. Reservations are locks in a file of the first of
 // the folders in which one can be made.
@@ -77,7 +77,7 @@ func (s *System) Load() map[int]float64 {
 		total := t.total - before.total
 		switch {
 		case !known || t.busy < before.busy:
-		case total < leastTicks:
+		case total < minTicks:
 			short = true
 		default:
 			out[pu] = min(1, (t.busy-before.busy)/total)

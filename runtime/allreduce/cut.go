@@ -11,8 +11,8 @@ const (
 	cacheLine       = 64
 	maxReduceChunks = 256
 	maxReduceUnits  = 4096
-	leastUnit       = 8 << 10   // bytes of the sum: below that a further worker moves more than it saves
-	mostUnit        = 128 << 10 // bytes of the sum
+	minUnit         = 8 << 10   // bytes of the sum: below that a further worker moves more than it saves
+	maxUnit         = 128 << 10 // bytes of the sum
 	unitsPerWorker  = 4         // so that other workers take the units of a descheduled one
 )
 
@@ -34,7 +34,7 @@ func cutSum(rows, width, workers int) sumCut {
 		return c
 	}
 	bytes := 4 * rows * width
-	unit := min(max(bytes/(unitsPerWorker*workers), leastUnit), mostUnit)
+	unit := min(max(bytes/(unitsPerWorker*workers), minUnit), maxUnit)
 	want := max(1, bytes/unit)
 	if want > workers {
 		want = (want + workers - 1) / workers * workers

@@ -379,7 +379,7 @@ func TestCutSum(t *testing.T) {
 		if rows > 0 && last != width {
 			t.Fatalf("[%d,%d] by %d: %+v ends at column %d", rows, width, workers, c, last)
 		}
-		if bytes := 4 * rows * width; c.units > 1 && bytes/c.units < leastUnit/2 {
+		if bytes := 4 * rows * width; c.units > 1 && bytes/c.units < minUnit/2 {
 			t.Fatalf("[%d,%d] by %d: %d units of %d bytes", rows, width, workers, c.units, bytes)
 		}
 	}

@@ -40,7 +40,7 @@ func TestConcurrentBodies(t *testing.T) {
 	vocab := sync.OnceValue(bytesVocab)
 	vocab()
 	runtime.GC()
-	begin, most := live(), int64(0)
+	begin, largest := live(), int64(0)
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -49,7 +49,7 @@ func TestConcurrentBodies(t *testing.T) {
 			case <-done:
 				return
 			case <-time.After(time.Millisecond):
-				most = max(most, live()-begin)
+				largest = max(largest, live()-begin)
 			}
 		}
 	}()
@@ -75,8 +75,8 @@ func TestConcurrentBodies(t *testing.T) {
 	all.Wait()
 	close(done)
 	<-over
-	if limit := int64(96 << 20); most > limit {
-		t.Errorf("%d MiB are in use at once, want at most %d", most>>20, limit>>20)
+	if limit := int64(96 << 20); largest > limit {
+		t.Errorf("%d MiB are in use at once, want at most %d", largest>>20, limit>>20)
 	}
-	t.Logf("%d MiB are in use at once", most>>20)
+	t.Logf("%d MiB are in use at once", largest>>20)
 }

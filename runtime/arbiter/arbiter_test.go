@@ -25,7 +25,7 @@ type busy struct {
 	step  time.Duration
 	gap   time.Duration // between two steps
 	total time.Duration // with the cores
-	most  time.Duration // longest wait
+	max   time.Duration // longest wait
 	since time.Duration // when it began to wait
 }
 
@@ -45,7 +45,7 @@ func simulate(clients []*busy, a *Arbiter, clock *time.Duration, until time.Dura
 			}
 		}
 		began := *clock
-		now.most = max(now.most, began-now.since)
+		now.max = max(now.max, began-now.since)
 		for done := op; ; done += op {
 			*clock += op
 			if done >= now.step || now.Preempted() {
@@ -70,8 +70,8 @@ func TestShares(t *testing.T) {
 	r, p := api.Reactive, api.Proactive
 	for name, c := range map[string]struct {
 		clients []*busy
-		share   []float64       // least
-		most    []time.Duration // longest wait
+		share   []float64       // minimum
+		max     []time.Duration // longest wait
 	}{
 		"equal steps": {[]*busy{{class: r, step: ms}, {class: r, step: ms}}, []float64{.45, .45},
 			[]time.Duration{2 * ms, 2 * ms}},
@@ -95,8 +95,8 @@ func TestShares(t *testing.T) {
 			if share := x.total.Seconds() / total.Seconds(); share < c.share[i] {
 				t.Errorf("%s: client %d has a share of %.3f, want at least %.2f", name, i, share, c.share[i])
 			}
-			if x.most > c.most[i] {
-				t.Errorf("%s: client %d waited %v, want at most %v", name, i, x.most, c.most[i])
+			if x.max > c.max[i] {
+				t.Errorf("%s: client %d waited %v, want at most %v", name, i, x.max, c.max[i])
 			}
 		}
 	}
@@ -150,10 +150,10 @@ func TestIdleSavesNoTime(t *testing.T) {
 	a, clock := simulated()
 	active, idle := &busy{Client: a.NewClient(), step: ms}, &busy{Client: a.NewClient(), step: ms}
 	simulate([]*busy{active, {Client: a.NewClient(), step: ms}}, a, clock, 10*time.Second)
-	active.most = 0
+	active.max = 0
 	simulate([]*busy{active, idle}, a, clock, 11*time.Second)
-	if active.most > 5*ms || idle.total < 400*ms {
-		t.Errorf("the active client waited %v, the other one ran %v", active.most, idle.total)
+	if active.max > 5*ms || idle.total < 400*ms {
+		t.Errorf("the active client waited %v, the other one ran %v", active.max, idle.total)
 	}
 }
 

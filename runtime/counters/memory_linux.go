@@ -103,7 +103,7 @@ func text(fsys fs.FS, name string) string {
 // read sets the two memory events in total.
 func (m *memory) read(total *Counts) {
 	err := m.missing
-	var sum, least, most float64
+	var sum, smallest, largest float64
 	for i, fd := range m.files {
 		var buf [4 * 8]byte
 		n, e := unix.Read(fd, buf[:])
@@ -116,12 +116,12 @@ func (m *memory) read(total *Counts) {
 			break
 		}
 		sum += values[0]
-		if most = max(most, values[0]); i == 0 || values[0] < least {
-			least = values[0]
+		if largest = max(largest, values[0]); i == 0 || values[0] < smallest {
+			smallest = values[0]
 		}
 	}
 	total[MemoryReads] = Value{sum, err}
-	total[MemoryReadSpread] = Value{most - least, err}
+	total[MemoryReadSpread] = Value{largest - smallest, err}
 }
 
 func (m *memory) close() {

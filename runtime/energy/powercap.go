@@ -139,10 +139,10 @@ func readText(root fs.FS, file string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	const most = 64
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	if err == nil && len(text) == most {
-		err = fmt.Errorf("/%s has more than %d bytes", file, most-1)
+	const limit = 64
+	text, err := io.ReadAll(io.LimitReader(f, limit))
+	if err == nil && len(text) == limit {
+		err = fmt.Errorf("/%s has more than %d bytes", file, limit-1)
 	}
 	return strings.TrimSpace(string(text)), err
 }

@@ -75,7 +75,7 @@ func TestMargin(t *testing.T) {
 		t.Errorf("where a hundredth of the steps is slow, the margin is %.2f", float64(m))
 	}
 	run(2000, 0.3)
-	if m < 2.5 || m > mostMargin {
+	if m < 2.5 || m > maxMargin {
 		t.Errorf("where a third takes three times as long, the margin is %.2f", float64(m))
 	}
 	if n := m.steps(10*time.Millisecond, 10*time.Millisecond); n < 3 {

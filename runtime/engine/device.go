@@ -31,9 +31,9 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 	if on == nil {
 		return &e.cores
 	}
-	e.onDevice.Engine, e.onDevice.device, e.onDevice.costs = e, on,
-		forecast.NewCosts(e.runner.Model, e.runner.Plan, nil)
-	e.lanes = lanes{Engine: e, name: o.Name, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
+	e.onDevice.e, e.onDevice.device = e, on
+	e.onDevice.costs = forecast.NewCosts(e.runner.Model, e.runner.Plan, nil)
+	e.lanes = lanes{e: e, name: o.Name, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
 	if o.needsCores {
 		e.onDevice.costs = e.cores.costs
@@ -46,7 +46,7 @@ func (e *Engine) executor(on *offload.Runner, o *DeviceOptions) sched.Executor {
 		on.Prepare(e.runner.Plan.Chunk, false)
 	}
 	divides := o.Divide && on.Exact() && slices.Equal(o.Phases, []phase.Phase{phase.Prefill})
-	e.lanes.enabled = divides && e.runner.ReserveMore() == nil
+	e.lanes.divided.enabled = divides && e.runner.ReserveMore() == nil
 	return &e.lanes
 }
 
@@ -78,7 +78,7 @@ func (e *Engine) contends(pos, n, rows, positions int) bool {
 
 // learnTraffic takes a complete forward of the lane into the measured flow of its side.
 func (c *lane) learnTraffic(act *sched.Action, done bool) {
-	if c.traffic == nil || !done || act.Kind == sched.Resume || c.onDevice.device == nil || c.onCores {
+	if c.e.traffic == nil || !done || act.Kind == sched.Resume || c.e.onDevice.device == nil || c.onCores {
 		return
 	}
 	w := traffic.Work{Takes: c.took}
@@ -89,7 +89,7 @@ func (c *lane) learnTraffic(act *sched.Action, done bool) {
 	if c.device != nil {
 		side = traffic.Device
 	}
-	c.traffic.Learn(side, w)
+	c.e.traffic.Learn(side, w)
 }
 
 // compileAhead lets the device compile kernels for the rows of the chunks of a prompt, while the
@@ -102,7 +102,7 @@ func (e *Engine) compileAhead(j *job) {
 	urgent := j.req.Class == api.Reactive
 	for pos, end := e.sched.Cached(j.req.Salt, j.req.Prompt), len(j.req.Prompt); pos < end; pos += chunk {
 		n := min(chunk, end-pos)
-		if m := e.lanes.deviceRows(pos, n); e.lanes.enabled && (urgent || !e.reactive()) && m > 0 {
+		if m := e.lanes.deviceRows(pos, n); e.lanes.divided.enabled && (urgent || !e.reactive()) && m > 0 {
 			n = m
 		}
 		d.Prepare(n, urgent)
@@ -112,9 +112,9 @@ func (e *Engine) compileAhead(j *job) {
 // lane returns the state of a lane.
 func (l *lanes) lane(id sched.LaneID) *lane {
 	if id == deviceLane {
-		return &l.onDevice
+		return &l.e.onDevice
 	}
-	return &l.cores
+	return &l.e.cores
 }
 
 // Carry carries out the scheduler's actions that run no forward.
@@ -154,17 +154,17 @@ func (l *lanes) Begin(act *sched.Action) {
 
 // land takes the results of the forward on the device, which is done or halted before op `next`.
 func (l *lanes) land(next int) (panicked any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.e.mu.Lock()
+	defer l.e.mu.Unlock()
 	defer func() { panicked = recover() }()
-	c := &l.onDevice
+	c := &l.e.onDevice
 	c.took, c.ended = c.gate.last.Sub(c.gate.began), c.gate.last
 	if c.batch.Prefill && c.next == 0 && next == len(c.gate.steps) {
-		l.balance.LearnDevice(c.batch.Rows(), c.took)
-		l.balance.LearnCores(0, 0)
+		l.divided.balance.LearnDevice(c.batch.Rows(), c.took)
+		l.divided.balance.LearnCores(0, 0)
 	}
 	c.next = next
-	l.driver.Land(deviceLane, next == len(c.gate.steps))
+	l.e.driver.Land(deviceLane, next == len(c.gate.steps))
 	return nil
 }
 
@@ -208,7 +208,7 @@ func (l *lanes) Run(*sched.Action) (ended sched.LaneID, done bool) {
 		case !busy:
 			return sched.NoLane, false
 		}
-		l.rest()
+		l.e.rest()
 		select {
 		case f := <-l.failed:
 			l.moveToCores(f)
@@ -220,8 +220,8 @@ func (l *lanes) Run(*sched.Action) (ended sched.LaneID, done bool) {
 // nextOnCores takes a forward out of waiting: that of the cores' lane first. busy reports whether a
 // forward is in flight.
 func (l *lanes) nextOnCores() (act *sched.Action, busy bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.e.mu.Lock()
+	defer l.e.mu.Unlock()
 	for i := len(l.waiting) - 1; i >= 0; i-- {
 		if act := l.waiting[i]; act != nil {
 			l.waiting[i] = nil
@@ -229,7 +229,7 @@ func (l *lanes) nextOnCores() (act *sched.Action, busy bool) {
 			return act, true
 		}
 	}
-	return nil, l.driver.Busy()
+	return nil, l.e.driver.Busy()
 }
 
 // moveToCores lets the forward of a device that failed run on the cores, from its first op.
@@ -238,9 +238,9 @@ func (l *lanes) moveToCores(f failure) {
 		panic(f.panicked)
 	}
 	l.lose(f.err)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c, act := &l.onDevice, l.driver.InFlight(deviceLane)
+	l.e.mu.Lock()
+	defer l.e.mu.Unlock()
+	c, act := &l.e.onDevice, l.e.driver.InFlight(deviceLane)
 	planned := *act
 	if act.Kind == sched.Resume {
 		planned.Kind = sched.Prefill
@@ -253,40 +253,40 @@ func (l *lanes) moveToCores(f failure) {
 // lose moves the device's lane to the cores. It closes a device that failed; one that was stopped
 // because the engine ends remains open.
 func (l *lanes) lose(err error) {
-	c := &l.onDevice
+	c := &l.e.onDevice
 	stopped, exact := errors.Is(err, context.Canceled), c.device.Exact()
 	if device := c.device; stopped {
 		l.running.Go(func() { closeDevice(device) })
 	} else {
 		l.closeFailed(device)
 	}
-	l.mu.Lock()
-	c.device, c.costs, c.ended = nil, l.cores.costs, time.Time{}
-	l.cores.upload = [sched.Sets]*offload.Upload{}
-	l.paused = pausedPrefill{} // its goroutine does not run
+	l.e.mu.Lock()
+	c.device, c.costs, c.ended = nil, l.e.cores.costs, time.Time{}
+	l.e.cores.upload = [sched.Sets]*offload.Upload{}
+	l.divided.paused = pausedPrefill{} // its goroutine does not run
 	if !stopped {
-		l.counts.LostDevices++
+		l.e.counts.LostDevices++
 	}
-	for _, j := range l.jobs {
+	for _, j := range l.e.jobs {
 		j.resumeAt = 0 // activations of halted forwards are lost
 		if !exact && !stopped && !j.started.IsZero() {
 			l.abandon(j, &api.LostDeviceError{Device: l.name, Err: err})
 		}
 	}
-	l.mu.Unlock()
+	l.e.mu.Unlock()
 	switch {
-	case l.cores.shared != [phase.Count]bool{}: // there is one lane
-	case l.runner.ReserveMore() == nil:
+	case l.e.cores.shared != [phase.Count]bool{}: // there is one lane
+	case l.e.runner.ReserveMore() == nil:
 		c.base = sched.Sets
 	default:
 		c.again = true
 	}
-	if l.lost != nil && !stopped {
+	if l.e.lost != nil && !stopped {
 		after := "its requests continue on the cores"
 		if !exact {
 			after = "requests that have started fail, since its results differ by rounding"
 		}
-		l.lost(fmt.Errorf("the device failed; %s: %w", after, err))
+		l.e.lost(fmt.Errorf("the device failed; %s: %w", after, err))
 	}
 }
 
@@ -296,7 +296,7 @@ func (l *lanes) closeFailed(r *offload.Runner) {
 	closed := make(chan struct{})
 	l.running.Go(func() {
 		defer close(closed)
-		_ = l.accelerates.Device.Close()
+		_ = l.e.accelerates.Device.Close()
 	})
 	if r.SharesKV() {
 		select {
@@ -311,8 +311,8 @@ const closeLimit = 5 * time.Second
 
 // abandon ends a job with an error. Engine.mu is held.
 func (l *lanes) abandon(j *job, err error) {
-	delete(l.jobs, j.id)
-	l.driver.Post(sched.Event{Kind: sched.Cancel, ID: j.id})
+	delete(l.e.jobs, j.id)
+	l.e.driver.Post(sched.Event{Kind: sched.Cancel, ID: j.id})
 	j.out.close("", err)
 }
 
@@ -320,40 +320,40 @@ func (l *lanes) abandon(j *job, err error) {
 // device but for the experts. If the device fails, the cores run it from its first op.
 func (c *lane) forward(act *sched.Action) (next int, err error) {
 	if c.sharing {
-		cores := coresOf(c.runner, c.leader)
+		cores := coresOf(c.e.runner, c.e.leader)
 		cores.Steps = c.cuts[c.set]
-		next, err := c.onDevice.device.Forward(c.lanes.ctx, c.set, &c.batch, c.next, act.Bound, &c.gate, cores)
+		next, err := c.e.onDevice.device.Forward(c.e.lanes.ctx, c.set, &c.batch, c.next, act.Bound, &c.gate, cores)
 		if err == nil {
 			return next, nil
 		}
 		c.leaveDevice(act, err)
 	}
-	return c.runner.Forward(c.leader, &c.batch, c.next, &c.gate)
+	return c.e.runner.Forward(c.e.leader, &c.batch, c.next, &c.gate)
 }
 
 // leaveDevice plans the forward of an action for the cores alone, after the device failed.
 func (c *lane) leaveDevice(act *sched.Action, err error) {
-	c.lanes.lose(err)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.e.lanes.lose(err)
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
 	c.sharing, c.next = false, 0
 	planned := *act
 	if act.Kind == sched.Resume {
 		planned.Kind = sched.Prefill
 	}
 	c.plan(&planned)
-	c.runner.Cut(c.cuts[c.set])
+	c.e.runner.Cut(c.cuts[c.set])
 	c.gate.start(0)
 }
 
 // beginUpload tells the device that the cores begin or resume a forward. If the device runs decode
 // batches, it copies the keys and values of a prompt there while the cores compute it.
 func (c *lane) beginUpload() *offload.Upload {
-	d := c.onDevice.device
+	d := c.e.onDevice.device
 	if d == nil || c.sharing {
 		return nil
 	}
-	if !c.batch.Prefill || !c.deviceRuns(phase.Decode) {
+	if !c.batch.Prefill || !c.e.deviceRuns(phase.Decode) {
 		d.CoresWrite(&c.batch)
 		return nil
 	}

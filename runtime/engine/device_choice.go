@@ -191,11 +191,11 @@ func measureDevice(ctx context.Context, r *forward.Runner, on *offload.Runner, p
 				batch = tokens[:1]
 			}
 			cores := func() error { return s.measured(ctx, batch, p, nil) }
-			if t.Cores[p], err = least(piece, cores); err != nil {
+			if t.Cores[p], err = fastest(piece, cores); err != nil {
 				return
 			}
 			device := func() error { return s.measured(ctx, batch, p, on) }
-			if t.Device[p], err = least(piece, device); err != nil {
+			if t.Device[p], err = fastest(piece, device); err != nil {
 				return
 			}
 		}
@@ -213,8 +213,8 @@ func measuredPrompt(r *forward.Runner, n int) []int32 {
 	return tokens
 }
 
-// least returns the least time of f, which piece calls.
-func least(piece func(func() error) error, f func() error) (best time.Duration, err error) {
+// fastest returns the shortest time of f, which piece calls.
+func fastest(piece func(func() error) error, f func() error) (best time.Duration, err error) {
 	var all time.Duration
 	for i := range measureReps + 1 {
 		var took time.Duration

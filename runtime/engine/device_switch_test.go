@@ -132,8 +132,8 @@ func TestDeviceDividesProactive(t *testing.T) {
 				Divide: true}))
 			allTokens(t, e, []api.Request{first}) // measures the device
 			e.mu.Lock()
-			e.lanes.balance = split.Balance{}
-			e.lanes.balance.LearnDevice(1, time.Hour) // the cores compute as much as possible
+			e.lanes.divided.balance = split.Balance{}
+			e.lanes.divided.balance.LearnDevice(1, time.Hour) // the cores compute as much as possible
 			e.mu.Unlock()
 			armed.Store(true)
 			r := quick
@@ -147,9 +147,9 @@ func TestDeviceDividesProactive(t *testing.T) {
 			sameTokens(t, append(got[0], got[1]...), want)
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			if e.counts.Divided == 0 || e.counts.LostDevices > 0 != lost || !lost && e.lanes.resumes == 0 {
+			if e.counts.Divided == 0 || e.counts.LostDevices > 0 != lost || !lost && e.lanes.divided.resumes == 0 {
 				t.Errorf("%d prompts were divided, %d resumed, %d devices lost, %d submissions", e.counts.Divided,
-					e.lanes.resumes, e.counts.LostDevices, submitted.Load())
+					e.lanes.divided.resumes, e.counts.LostDevices, submitted.Load())
 			}
 		})
 	}

@@ -18,17 +18,17 @@ func (c *lane) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 			for first+n < len(c.batch.LogitRows) && int(c.batch.LogitRows[first+n]) < end {
 				n++
 			}
-			if j := c.jobs[r.ID]; j != nil {
+			if j := c.e.jobs[r.ID]; j != nil {
 				events, failed = c.drawRows(j, first, n, events, failed)
 			}
 			first += n
 		}
-	} else if j := c.jobs[act.ID]; j != nil {
+	} else if j := c.e.jobs[act.ID]; j != nil {
 		for i, row := range c.batch.LogitRows {
 			if act.Last && int(row) == act.N-1 {
 				events, failed = c.drawRows(j, i, 1, events, failed)
 			} else if c.finite(i) {
-				c.score(j, act.Pos+int(row), c.logits(i))
+				c.e.score(j, act.Pos+int(row), c.logits(i))
 			} else {
 				events, failed = c.failRow(j, int(row), events, failed)
 				break
@@ -52,29 +52,29 @@ func (c *lane) drawRows(
 			return c.failRow(j, int(c.batch.LogitRows[first+i]), events, failed)
 		}
 		if j.req.PromptOnly {
-			delete(c.jobs, j.id)
+			delete(c.e.jobs, j.id)
 			j.out.close(api.FinishLength, nil)
 			return append(events, sched.Event{Kind: sched.Finish, ID: j.id}), failed
 		}
-		if j.drafts.Waiting() == 0 && c.draw(j, c.logits(first+i)) {
-			c.drafting.Verified(&j.drafts, rows-1-certain, i-certain, i-certain)
-			delete(c.jobs, j.id)
+		if j.drafts.Waiting() == 0 && c.e.draw(j, c.logits(first+i)) {
+			c.e.drafting.Verified(&j.drafts, rows-1-certain, i-certain, i-certain)
+			delete(c.e.jobs, j.id)
 			return append(events, sched.Event{Kind: sched.Finish, ID: j.id, Tokens: j.known}), failed
 		}
 		j.known = append(j.known, j.drafts.Take())
 		if i+1 == rows || c.batch.Tokens[c.batch.LogitRows[first+i+1]] != j.known[i] {
-			c.drafting.Verified(&j.drafts, rows-1-certain, min(rows-1, i+1)-certain, i-certain)
+			c.e.drafting.Verified(&j.drafts, rows-1-certain, min(rows-1, i+1)-certain, i-certain)
 			break
 		}
 	}
 	next := sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known}
-	c.drafting.Propose(&j.drafts, &next, j.limit-j.generated-1) // a step also draws the token after a draft
+	c.e.drafting.Propose(&j.drafts, &next, j.limit-j.generated-1) // a step also draws the token after a draft
 	return append(events, next), failed
 }
 
 // failRow ends a request whose numbers overflowed in a row.
 func (c *lane) failRow(j *job, row int, events []sched.Event, failed []overflowed) ([]sched.Event, []overflowed) {
-	delete(c.jobs, j.id)
+	delete(c.e.jobs, j.id)
 	return append(events, sched.Event{Kind: sched.Finish, ID: j.id}), append(failed, overflowed{j, row})
 }
 
@@ -140,4 +140,35 @@ func (e *Engine) SetDraftDepth(depth int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.drafting.SetDepth(depth)
+}
+
+// overflowed is a job whose row of the last forward is not finite.
+type overflowed struct {
+	job *job
+	row int // of the batch
+}
+
+// fail ends jobs whose numbers overflowed, each with the place of the overflow. It keeps the lock
+// for some milliseconds, since the sequences hold their blocks only until the next step of the
+// scheduler.
+func (c *lane) fail(list []overflowed) {
+	for _, u := range list {
+		for i := range c.batch.Spans {
+			s := &c.batch.Spans[i]
+			if u.row < s.Row || u.row >= s.Row+s.Rows {
+				continue
+			}
+			token := func(pos int) (int32, bool) {
+				if at := s.Row + pos - s.Pos; at >= s.Row && at < s.Row+s.Rows {
+					return c.batch.Tokens[at], true
+				}
+				if pos < len(u.job.req.Prompt) {
+					return u.job.req.Prompt[pos], true
+				}
+				return 0, false
+			}
+			err := c.e.runner.Overflow(c.e.leader, c.withCores, s.Tables, s.Pos+u.row-s.Row, token)
+			u.job.out.close("", err)
+		}
+	}
 }

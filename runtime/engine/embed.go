@@ -190,11 +190,11 @@ func (c *lane) answer(act *sched.Action, events []sched.Event) []sched.Event {
 		for int(row) >= spans[at].Row+spans[at].Rows {
 			at++
 		}
-		j := c.jobs[act.Rows[at].ID]
+		j := c.e.jobs[act.Rows[at].ID]
 		if j == nil {
 			continue // canceled
 		}
-		delete(c.jobs, j.id)
+		delete(c.e.jobs, j.id)
 		events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
 		if !c.finite(i) {
 			j.out.close("", &forward.OverflowError{})

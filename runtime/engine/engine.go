@@ -2,8 +2,8 @@
 // forward.Runner, as the scheduler decides; a Sequence runs one without a scheduler.
 //
 // state.go has the types, and what all other files need of them. A request passes submit.go and
-// prepare.go, forwards of the loop (device.go, loop.go, cuts.go, draw.go or embed.go) and
-// follow.go. engine.go opens and closes an engine.
+// prepare.go, forwards of the loop (loop.go, cuts.go, device.go, divided.go, draw.go or embed.go)
+// and follow.go. engine.go opens and closes an engine.
 package engine
 
 import (
@@ -78,7 +78,7 @@ func newEngine(ctx context.Context, o Options) (e *Engine, err error) {
 		observe: o.Observe, lost: o.Accelerator.Lost, accelerates: o.Accelerator,
 		traffic: monitor, contend: monitor.Contend,
 	}
-	e.cores.Engine = e
+	e.cores.e = e
 	pieces.Once(func() { e.cores.costs = forecast.NewCosts(r.Model, o.Plan, o.Profile) })
 	var copies bool
 	pieces.Once(func() { e.drafting, copies, err = newDrafting(o.Speculation, r, o.Profile, rows) })
@@ -91,7 +91,7 @@ func newEngine(ctx context.Context, o Options) (e *Engine, err error) {
 	}
 	e.openPrefixes(&o)
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(on, &o.Accelerator))
-	e.lanes.quantum = cmp.Or(o.Quantum, sched.DefaultQuantum)
+	e.lanes.divided.quantum = cmp.Or(o.Quantum, sched.DefaultQuantum)
 	return e, nil
 }
 

@@ -15,11 +15,11 @@ import (
 // make single steps several times as long.
 type margin float64
 
-// One step above the margin raises it about as much as nineteen steps below lower it. mostMargin
+// One step above the margin raises it about as much as nineteen steps below lower it. maxMargin
 // limits the effect of noisy neighbors on the number of steps.
 const (
 	marginUp, marginDown = 1.1, 0.995
-	mostMargin           = 4
+	maxMargin            = 4
 )
 
 // note updates the margin with a measured and a predicted time.
@@ -30,17 +30,17 @@ func (m *margin) note(took, predicted time.Duration) {
 	} else {
 		*m *= marginDown
 	}
-	*m = min(max(*m, 1), mostMargin)
+	*m = min(max(*m, 1), maxMargin)
 }
 
 // steps returns the number of steps into which an op with a predicted time is cut. The zero margin
 // counts as 1.
 func (m margin) steps(takes, bound time.Duration) int {
-	return int(min(float64(max(m, 1))*float64(takes)/float64(bound)+1-1e-9, mostCuts))
+	return int(min(float64(max(m, 1))*float64(takes)/float64(bound)+1-1e-9, maxCuts))
 }
 
-// mostCuts is the limit of steps of one op.
-const mostCuts = 512
+// maxCuts is the limit of steps of one op.
+const maxCuts = 512
 
 // forwardGate decides after each step of a forward whether the forward halts: if stop is set, or if
 // the next step would exceed the quantum. It records the duration of steps for the table of costs.
@@ -138,23 +138,23 @@ func loadOf(b *kvcache.Batch) cost.Load {
 
 // takeCores waits for the cores and for the workers, which other engines may share.
 func (c *lane) takeCores() {
-	if c.turns != nil {
-		c.turns.Acquire(c.class)
+	if c.e.turns != nil {
+		c.e.turns.Acquire(c.class)
 	}
-	c.leader.Take()
+	c.e.leader.Take()
 }
 
 // giveCores ends what takeCores began.
 func (c *lane) giveCores() {
-	c.leader.Give()
-	c.rest()
+	c.e.leader.Give()
+	c.e.rest()
 }
 
 // pause ends what takeCores began. The engine calls takeCores again soon, or rest.
 func (c *lane) pause() {
-	c.leader.Give()
-	if c.turns != nil {
-		c.turns.Pause()
+	c.e.leader.Give()
+	if c.e.turns != nil {
+		c.e.turns.Pause()
 	}
 }
 

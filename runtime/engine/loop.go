@@ -103,11 +103,11 @@ func (c *lane) Carry(a *sched.Action) {
 	case sched.Halt:
 		c.gate.stop.Store(true)
 	case sched.Reject:
-		c.reject(a)
+		c.e.reject(a)
 	case sched.Load:
-		c.startLoad(a)
+		c.e.startLoad(a)
 	case sched.Placed:
-		if j := c.jobs[a.ID]; j != nil {
+		if j := c.e.jobs[a.ID]; j != nil {
 			close(j.placed)
 		}
 	}
@@ -118,9 +118,9 @@ func (c *lane) Carry(a *sched.Action) {
 // prefill.
 func (c *lane) Begin(act *sched.Action) {
 	c.gate.stop.Store(false)
-	c.sched.Fill(act.Lane, &c.batch)
+	c.e.sched.Fill(act.Lane, &c.batch)
 	c.set, c.next = int(act.Set), 0
-	j := c.jobs[act.ID]
+	j := c.e.jobs[act.ID]
 	c.class = c.classOf(act)
 	planned := *act
 	if act.Kind == sched.Resume && (c.again || j != nil && j.resumeAt == 0) {
@@ -133,7 +133,7 @@ func (c *lane) Begin(act *sched.Action) {
 		j.begin(act.Pos)
 	}
 	for i, r := range act.Rows { // of a decode batch, or of a prefill of several texts
-		if j := c.jobs[r.ID]; j != nil {
+		if j := c.e.jobs[r.ID]; j != nil {
 			j.begin(c.batch.Spans[i].Pos)
 		}
 	}
@@ -142,11 +142,11 @@ func (c *lane) Begin(act *sched.Action) {
 // classOf returns the class of the most urgent request of a forward. Engine.mu is held.
 func (c *lane) classOf(act *sched.Action) api.Class {
 	class := api.Proactive
-	if j := c.jobs[act.ID]; j != nil {
+	if j := c.e.jobs[act.ID]; j != nil {
 		class = min(class, j.req.Class)
 	}
 	for _, r := range act.Rows {
-		if j := c.jobs[r.ID]; j != nil {
+		if j := c.e.jobs[r.ID]; j != nil {
 			class = min(class, j.req.Class)
 		}
 	}
@@ -161,12 +161,12 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
 	}
-	c.runner.UseTeams(c.watch.team())
-	c.runner.Use(c.base + c.set)
-	c.runner.Cut(c.cuts[c.set])
+	c.e.runner.UseTeams(c.e.watch.team())
+	c.e.runner.Use(c.base + c.set)
+	c.e.runner.Cut(c.cuts[c.set])
 	c.sharing = c.shares(f.Kind.Phase())
 	c.gate.upload = c.beginUpload()
-	c.gate.turns = c.turns
+	c.gate.turns = c.e.turns
 	c.gate.start(c.next)
 	next, err := c.forward(f)
 	for err == nil && c.gate.yields && next < len(c.gate.steps) {
@@ -189,27 +189,27 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 
 // End records where a forward halted, or draws the tokens of one that is complete.
 func (c *lane) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
-	c.counts.add(act, c.took)
+	c.e.counts.add(act, c.took)
 	c.learn(act)
 	c.learnTraffic(act, done)
 	if act.Kind == sched.Decode {
 		l := loadOf(&c.batch)
-		c.drafting.Stepped(l.Rows, l.Positions, (c.took + c.gap).Seconds())
+		c.e.drafting.Stepped(l.Rows, l.Positions, (c.took + c.gap).Seconds())
 	}
-	if c.observe != nil {
+	if c.e.observe != nil {
 		c.report(act, done)
 	}
 	if !done {
 		events[len(events)-1].Ahead = c.gate.next(c.next)
-		if j := c.jobs[act.ID]; j != nil {
+		if j := c.e.jobs[act.ID]; j != nil {
 			j.resumeAt = c.next
 		}
 		return events
 	}
-	if c.Pooled() {
+	if c.e.Pooled() {
 		return c.answer(act, events)
 	}
-	if j := c.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
+	if j := c.e.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
 		j.computed = act.Pos + act.N
 		j.out.report(j.computed)
 	}

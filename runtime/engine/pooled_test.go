@@ -49,9 +49,9 @@ func TestPooled2(t *testing.T) {
 	for _, name := range pooled2 {
 		t.Run(name, func(t *testing.T) {
 			ref, file := openPooled(t, name)
-			most, rms := 5e-5, 1e-5
+			largest, rms := 5e-5, 1e-5
 			if ref.Pooling == "rank" {
-				most, rms = 1e-5, 1e-5
+				largest, rms = 1e-5, 1e-5
 			}
 			for _, o := range []heuristic.Options{
 				{Compute: "f32", KV: "f32"}, {Compute: "f32", KV: "f32", ISA: "avx2"}} {
@@ -68,9 +68,9 @@ func TestPooled2(t *testing.T) {
 						d := math.Abs(float64(got[i] - want[i]))
 						worst, square = max(worst, d), square+d*d
 					}
-					if square = math.Sqrt(square / float64(ref.Dim)); !(worst <= most && square <= rms) {
+					if square = math.Sqrt(square / float64(ref.Dim)); !(worst <= largest && square <= rms) {
 						t.Errorf("%s, length %d: off by %.2g (allowed %g), rms %.2g (%g)", o.ISA, seq.Length, worst,
-							most,
+							largest,
 							square, rms)
 					}
 				}

@@ -60,22 +60,22 @@ func (t *recentTexts) add(salt [sha256.Size]byte, ids []int32) {
 func (t *recentTexts) diverged(salt [sha256.Size]byte, prompt []int32) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	most, differs := -1, false
-	for i := len(t.texts) - 1; i >= 0 && most < len(prompt); i-- {
+	largest, differs := -1, false
+	for i := len(t.texts) - 1; i >= 0 && largest < len(prompt); i-- {
 		ids := t.texts[i].ids
 		// A text that ends at most, or differs there, shares no longer prefix.
-		if t.texts[i].salt != salt || most >= 0 && (len(ids) <= most || ids[most] != prompt[most]) {
+		if t.texts[i].salt != salt || largest >= 0 && (len(ids) <= largest || ids[largest] != prompt[largest]) {
 			continue
 		}
 		n := common(ids, prompt)
-		if n > most {
-			most, differs = n, n < len(ids) && n < len(prompt)
+		if n > largest {
+			largest, differs = n, n < len(ids) && n < len(prompt)
 		}
 	}
 	if !differs {
 		return -1
 	}
-	return most
+	return largest
 }
 
 // common returns the length of the common prefix of two texts.

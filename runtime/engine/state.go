@@ -201,9 +201,10 @@ type job struct {
 }
 
 // lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0,
-// or on a device, in a goroutine of its own.
+// or on a device, in a goroutine of its own. Its fields describe the forward in flight and what the
+// lane has learned from earlier ones. The requests and the scheduler belong to the engine.
 type lane struct {
-	*Engine
+	e       *Engine           // that the lane is a part of
 	device  *offload.Runner   // nil: the lane runs on the cores
 	batch   kvcache.Batch     // of the forward in flight
 	class   api.Class         // of its most urgent request
@@ -227,9 +228,10 @@ type lane struct {
 // lanes runs the forwards of a device, which run concurrently, together with those of the cores. It
 // implements sched.Executor. A goroutine per forward lands it and so starts the next one, also
 // while the loop computes a forward on the cores. When the device fails, its forwards run on the
-// cores, one after the other with those of the cores' lane.
+// cores, one after the other with those of the cores' lane. The lanes themselves are fields of the
+// engine: Engine.onDevice and Engine.cores.
 type lanes struct {
-	*Engine
+	e       *Engine
 	name    string           // of the device
 	waiting [2]*sched.Action // forwards to run on the cores, by lane; guarded by Engine.mu
 	changed chan struct{}    // has a token if a forward was added to waiting or landed
@@ -238,7 +240,7 @@ type lanes struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup // forwards on the device, and the end of a lost one
 	queued  atomic.Int32   // forwards in waiting
-	divided
+	divided dividedPrefill
 }
 
 // deviceLane is the lane of the device, the first one.
@@ -250,9 +252,9 @@ type failure struct {
 	panicked any // value of a panic of the code that took its results
 }
 
-// divided is the state of a prompt that the device and the cores compute together. Engine.mu guards
-// its fields but the first two.
-type divided struct {
+// dividedPrefill is the state of a prompt that the device and the cores compute together. Engine.mu
+// guards its fields but the first two.
+type dividedPrefill struct {
 	enabled   bool
 	slice     time.Duration // of the next step, if a forward of the cores waits; used by the loop
 	balance   split.Balance
@@ -307,7 +309,7 @@ func (e *Engine) costsOf(p phase.Phase) *cost.Table {
 
 // finite reports whether the numbers of LogitRows[i] of the last forward of the lane are finite.
 func (c *lane) finite(i int) bool {
-	return c.device != nil || c.sharing || c.runner.Sound(i) // the device's Forward has checked them
+	return c.device != nil || c.sharing || c.e.runner.Sound(i) // the device's Forward has checked them
 }
 
 // logits returns the logits of LogitRows[i] of the last forward of the lane.
@@ -316,9 +318,9 @@ func (c *lane) logits(i int) []float32 {
 	case c.device != nil && !c.onCores:
 		return c.device.Logits(i)
 	case c.sharing:
-		return c.onDevice.device.Logits(i)
+		return c.e.onDevice.device.Logits(i)
 	}
-	return c.runner.Logits(i)
+	return c.e.runner.Logits(i)
 }
 
 // minTexts is the least limit of texts that run at once on a pooled model, whatever

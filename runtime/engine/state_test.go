@@ -195,7 +195,7 @@ func serveStatesAgain(t *testing.T, o Options) {
 	for _, c := range []struct {
 		name   string
 		prompt []int32
-		least  int
+		min    int
 	}{
 		{"behind a stripped answer", slices.Concat(turn.Prompt, exactPrompt(3)[:60]), 400 - kvcache.BlockTokens},
 		{"behind the answer", slices.Concat(turn.Prompt, answer, exactPrompt(4)[:60]), 439 - kvcache.BlockTokens},
@@ -203,11 +203,11 @@ func serveStatesAgain(t *testing.T, o Options) {
 		{"at a copy", slices.Concat(turn.Prompt[:384], exactPrompt(6)[:9]), 384},
 	} {
 		if o.StateBytes != 0 {
-			c.least = 0
+			c.min = 0
 		}
 		next := api.Request{Prompt: c.prompt, MaxTokens: 9, IgnoreEOS: true}
 		ids, res := generate(t, e, next)
-		if res.CachedTokens < c.least || o.StateBytes != 0 && res.CachedTokens > 0 {
+		if res.CachedTokens < c.min || o.StateBytes != 0 && res.CachedTokens > 0 {
 			t.Errorf("%s: %d of %d tokens were reused", c.name, res.CachedTokens, len(c.prompt))
 		}
 		if want := alone(t, o, next); !slices.Equal(ids, want) {

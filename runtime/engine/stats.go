@@ -73,11 +73,11 @@ type Stats struct {
 
 // report calls the observer with the forward that ended.
 func (c *lane) report(act *sched.Action, done bool) {
-	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Lane: c.sched.Lanes()[act.Lane].Name,
+	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Lane: c.e.sched.Lanes()[act.Lane].Name,
 		Prefill: act.Kind != sched.Decode,
 		Quantum: act.Quantum > 0, Halted: !done, Whole: done && act.Kind != sched.Resume, Load: loadOf(&c.batch)}
 	add := func(id sched.ID, n int) {
-		if j := c.jobs[id]; j != nil {
+		if j := c.e.jobs[id]; j != nil {
 			f.Rows[j.req.Class] += n
 		}
 	}
@@ -87,7 +87,7 @@ func (c *lane) report(act *sched.Action, done bool) {
 	for _, r := range act.Rows {
 		add(r.ID, r.N)
 	}
-	c.observe(f)
+	c.e.observe(f)
 }
 
 // Costs returns a copy of the table of op times measured so far, for predictions elsewhere.

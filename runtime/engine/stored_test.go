@@ -145,10 +145,10 @@ func TestStoredPrefixSurvivesRestart(t *testing.T) {
 				if !got.equal(&want) {
 					t.Errorf("tokens %v after loading %d, want %v", got.ids, s.Scheduler.LoadedTokens, want.ids)
 				}
-				if least := int64(4 * kvcache.BlockTokens); s.Scheduler.LoadedTokens < least ||
+				if minimum := int64(4 * kvcache.BlockTokens); s.Scheduler.LoadedTokens < minimum ||
 					int64(got.CachedTokens) != s.Scheduler.LoadedTokens {
 					t.Errorf("%d tokens were loaded, %d reported, want at least %d: %+v", s.Scheduler.LoadedTokens,
-						got.CachedTokens, least, *s.Prefixes)
+						got.CachedTokens, minimum, *s.Prefixes)
 				}
 				checkIdleSoon(t, e)
 			})

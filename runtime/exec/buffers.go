@@ -55,11 +55,11 @@ func (l *bufferLayout) reserve(bytes int) int {
 // layOut places the buffers of a rank. Only the first rank has memory for shared ones.
 func layOut(p *tp.Shard, rows, logitRows int, k tp.QuantizedK) (l bufferLayout) {
 	m := p.Model
-	most := rows // of any buffer that a product reads
+	largest := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
 		l.stride[i] = mem.RowStride(m.Width(i))
 		n := m.RowsOf(i, rows)
-		most = max(most, n)
+		largest = max(largest, n)
 		if i == model.BufLogits {
 			n = logitRows
 		}
@@ -74,7 +74,7 @@ func layOut(p *tp.Shard, rows, logitRows int, k tp.QuantizedK) (l bufferLayout) 
 	for c, longest := range k {
 		if longest > 0 {
 			l.quantizedStride[c] = tp.QuantizedRowBytes(microkernel.Compute(c), longest)
-			l.quantized[c] = l.reserve(most * l.quantizedStride[c])
+			l.quantized[c] = l.reserve(largest * l.quantizedStride[c])
 		}
 	}
 	return l

@@ -37,9 +37,9 @@ func (o *Options) rows(m *model.Model) int {
 func (o *Options) stores(s *tp.Shards) (blocks int, specs []kvcache.Spec) {
 	of := func(blocks int) []kvcache.Spec { return storeSizes(&s.Layers, blocks, o) }
 	blocks = o.Blocks
-	if free, most := mem.Available(), min(o.Blocks, addressable(s, o.Plan.KV)); free >= 0 && o.Least > 0 &&
-		o.Least < most {
-		more := sort.Search(most-o.Least, func(i int) bool {
+	if free, limit := mem.Available(), min(o.Blocks, addressable(s, o.Plan.KV)); free >= 0 && o.Least > 0 &&
+		o.Least < limit {
+		more := sort.Search(limit-o.Least, func(i int) bool {
 			return s.KVBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
 		})
 		blocks = o.Least + more
@@ -151,8 +151,8 @@ func MemoryOf(m *model.Model) (out modelfile.Memory, refused []error) {
 		case k.Most() == kvcache.All:
 			out.PerToken += block / kvcache.BlockTokens
 		default:
-			most := min(k.Most()+1, kvcache.BlocksFor(m.Dims.Context)) // a window may be wider than the context
-			out.Bounded += block * int64(most)
+			limit := min(k.Most()+1, kvcache.BlocksFor(m.Dims.Context)) // a window may be wider than the context
+			out.Bounded += block * int64(limit)
 		}
 	}
 	return out, refused

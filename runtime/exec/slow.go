@@ -28,17 +28,17 @@ func slowWorkers(text string, workers int) ([]float64, error) {
 		case worker >= workers:
 			return nil, fmt.Errorf("%s %.40q: worker %d does not exist; use 0 to %d", slowVariable, part, worker,
 				workers-1)
-		case !(left >= leastSlow && left <= 1):
+		case !(left >= minSlow && left <= 1):
 			return nil, fmt.Errorf("%s %.40q: use a throughput from %g to 1", slowVariable, part,
-				leastSlow)
+				minSlow)
 		}
 		out[worker] = left
 	}
 	return out, nil
 }
 
-// leastSlow bounds the time of a chunk of a throttled worker.
-const leastSlow = 0.01
+// minSlow bounds the time of a chunk of a throttled worker.
+const minSlow = 0.01
 
 // Throttled reports whether the environment throttles workers.
 func Throttled() bool { return os.Getenv(slowVariable) != "" }

@@ -69,12 +69,12 @@ func (c *cursor) str(what string) []byte {
 	return c.take(n, what)
 }
 
-// count reads a number of entries of at least least bytes each. It fails if the rest of the file
+// count reads a number of entries of at least minimum bytes each. It fails if the rest of the file
 // cannot hold them, so that no loop or allocation over them exceeds the size of the file.
-func (c *cursor) count(what string, least uint64) int {
+func (c *cursor) count(what string, minimum uint64) int {
 	at := c.pos
 	n := c.u64(what)
-	if c.err == nil && n > c.remaining()/least {
+	if c.err == nil && n > c.remaining()/minimum {
 		c.fail(ErrDamaged, at, "%s is %d, more than the %d bytes left in the file can hold", what, n, c.remaining())
 		return 0
 	}
@@ -83,9 +83,9 @@ func (c *cursor) count(what string, least uint64) int {
 
 // show quotes a name from the file for a message and shortens it.
 func show(s string) string {
-	const most = 64
-	if len(s) > most {
-		return fmt.Sprintf("%.*q...", most, s)
+	const limit = 64
+	if len(s) > limit {
+		return fmt.Sprintf("%.*q...", limit, s)
 	}
 	return fmt.Sprintf("%q", s)
 }

@@ -79,8 +79,8 @@ const (
 
 	// Minimum number of bytes of a metadata entry (length of the key, key, value type, value) and
 	// of a tensor entry (length of the name, name, number of dimensions, dimension, type, offset).
-	leastEntry  = 8 + 1 + 4 + 1
-	leastTensor = 8 + 1 + 4 + 8 + 4 + 8
+	minEntry  = 8 + 1 + 4 + 1
+	minTensor = 8 + 1 + 4 + 8 + 4 + 8
 )
 
 // parsePart parses one part. header begins with the header of data and may be a copy.
@@ -89,7 +89,7 @@ func parsePart(header, data []byte) (*File, error) {
 	nTensors, nKeys := readPreamble(c)
 	f := &File{meta: map[string]value{}, byName: map[string]*Tensor{}, size: int64(len(data))}
 	f.readMetadata(c, nKeys)
-	if c.err == nil && nTensors > c.remaining()/leastTensor {
+	if c.err == nil && nTensors > c.remaining()/minTensor {
 		c.fail(ErrDamaged, 8, "the file says it has %d tensors, more than its %d bytes can describe",
 			nTensors, len(data))
 	}
@@ -145,7 +145,7 @@ func readPreamble(c *cursor) (nTensors uint64, nKeys int) {
 		return 0, 0
 	}
 	nTensors = c.u64("the tensor count")
-	nKeys = c.count("the number of metadata entries", leastEntry)
+	nKeys = c.count("the number of metadata entries", minEntry)
 	return nTensors, nKeys
 }
 

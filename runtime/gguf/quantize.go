@@ -110,11 +110,11 @@ func nearest(x float32, lo, hi int) int {
 func extreme(src []float32) float32 {
 	// The bits rotated left by one order values by magnitude, the sign last: a maximum without
 	// unpredictable branches.
-	var most uint32
+	var largest uint32
 	for _, x := range src {
-		most = max(most, bits.RotateLeft32(math.Float32bits(x), 1))
+		largest = max(largest, bits.RotateLeft32(math.Float32bits(x), 1))
 	}
-	return math.Float32frombits(bits.RotateLeft32(most, -1))
+	return math.Float32frombits(bits.RotateLeft32(largest, -1))
 }
 
 // span returns the smallest and the largest value.

@@ -9,10 +9,10 @@ import (
 
 // fewValues quantizes types whose codes represent few values: those of a codebook, or ternary ones.
 type fewValues struct {
-	d    *qtype.Desc
-	most float32 // largest magnitude of the values
+	d   *qtype.Desc
+	max float32 // largest magnitude of the values
 
-	// near maps nearSteps equal intervals from -most to most to the code with the nearest value. If
+	// near maps nearSteps equal intervals from -max to max to the code with the nearest value. If
 	// groups of eight codes share their upper bit, near[0] has the codes without that bit and
 	// near[1] those with it.
 	near [2][nearSteps]uint8
@@ -53,7 +53,7 @@ func newFewValues(d *qtype.Desc) *fewValues {
 			continue
 		}
 		codes = append(codes, uint8(u))
-		f.most = max(f.most, float32(v), float32(-v))
+		f.max = max(f.max, float32(v), float32(-v))
 	}
 	f.near[0] = f.nearest(codes)
 	if f.shared() {
@@ -69,10 +69,10 @@ func (f *fewValues) shared() bool { return f.d.Fields[len(f.d.Fields)-1].Share !
 // nearest returns the code of codes with the nearest value for each interval.
 func (f *fewValues) nearest(codes []uint8) (near [nearSteps]uint8) {
 	for i := range near {
-		v, least := f.most*(2*float32(i)+1-nearSteps)/nearSteps, float32(math.Inf(1))
+		v, smallest := f.max*(2*float32(i)+1-nearSteps)/nearSteps, float32(math.Inf(1))
 		for _, u := range codes {
-			if far := float32(math.Abs(float64(float32(f.d.Integer(u)) - v))); far < least {
-				near[i], least = u, far
+			if far := float32(math.Abs(float64(float32(f.d.Integer(u)) - v))); far < smallest {
+				near[i], smallest = u, far
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (f *fewValues) write(block []byte, src []float32) {
 	}
 	scale := make([]float32, len(src)/span)
 	for g := range scale {
-		scale[g] = extreme(src[g*span:][:span]) / f.most
+		scale[g] = extreme(src[g*span:][:span]) / f.max
 		if !d.SubRaw.Negative {
 			scale[g] = float32(math.Abs(float64(scale[g])))
 		}
@@ -123,7 +123,7 @@ func (f *fewValues) head(t *qtype.SubBlock, largest float32) float32 {
 
 // sub returns the code of the span scale that is nearest to want. one is the scale of the block.
 func (f *fewValues) sub(want, one float32) uint8 {
-	most := f.d.SubRaw.Most
+	limit := f.d.SubRaw.Most
 	switch {
 	case f.d.Subs == qtype.FloatSubs:
 		const largest = 18<<3 | 6 // of nvfp4
@@ -131,15 +131,15 @@ func (f *fewValues) sub(want, one float32) uint8 {
 	case f.d.SubRaw.Odd && want < 0:
 		return -f.sub(-want, one)
 	case f.d.SubRaw.Odd:
-		return uint8(2*nearest((want*inverse(one)-1)/2, 0, most/2) + 1)
+		return uint8(2*nearest((want*inverse(one)-1)/2, 0, limit/2) + 1)
 	}
-	return uint8(int8(nearest(want*inverse(one), -most, most-1)))
+	return uint8(int8(nearest(want*inverse(one), -limit, limit-1)))
 }
 
 // codes writes the nearest code of each value to u; inv is the inverse of their scale. If eight
 // codes share their upper bit, the extreme value of the eight decides it.
 func (f *fewValues) codes(u []uint8, src []float32, inv float32) {
-	near, inv := &f.near[0], inv*(nearSteps/2)/f.most
+	near, inv := &f.near[0], inv*(nearSteps/2)/f.max
 	for k := range u {
 		if k%8 == 0 && f.shared() {
 			if near = &f.near[0]; extreme(src[k:][:8])*inv < 0 {

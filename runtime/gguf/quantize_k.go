@@ -14,7 +14,7 @@ func scaleOffset(src []float32, levels int) (scale, offset float32) {
 
 // writeOffsetScales quantizes a block whose parts have a scale and an offset.
 func writeOffsetScales(d *qtype.Desc, block []byte, src []float32) {
-	part, levels, most := d.Span(), 1<<d.Bits(), d.SubRaw.Most
+	part, levels, limit := d.Span(), 1<<d.Bits(), d.SubRaw.Most
 	n := len(src) / part
 	scale, offset := make([]float32, n), make([]float32, n)
 	var maxScale, maxOffset float32
@@ -23,11 +23,11 @@ func writeOffsetScales(d *qtype.Desc, block []byte, src []float32) {
 		maxScale, maxOffset = max(maxScale, scale[g]), max(maxOffset, offset[g])
 	}
 	var t qtype.SubBlock
-	ds := putHalf(&t.BlockScales[0], maxScale/float32(most))
-	dm := putHalf(&t.BlockScales[1], maxOffset/float32(most))
+	ds := putHalf(&t.BlockScales[0], maxScale/float32(limit))
+	dm := putHalf(&t.BlockScales[1], maxOffset/float32(limit))
 	for g := range n {
-		sc := nearest(scale[g]*inverse(ds), 0, most)
-		m := nearest(offset[g]*inverse(dm), 0, most)
+		sc := nearest(scale[g]*inverse(ds), 0, limit)
+		m := nearest(offset[g]*inverse(dm), 0, limit)
 		inv, add := inverse(float32(ds*float32(sc))), float32(dm*float32(m))
 		first := g * part % qtype.SubBlockK
 		for l := range part {
@@ -47,15 +47,15 @@ func writeOffsetScales(d *qtype.Desc, block []byte, src []float32) {
 // writeSignedScales quantizes a block whose parts have a scale with a sign: the extreme of each
 // part takes the least number.
 func writeSignedScales(d *qtype.Desc, block []byte, src []float32) {
-	part, zero, most := d.Span(), d.ZeroPoint, d.SubRaw.Most
+	part, zero, limit := d.Span(), d.ZeroPoint, d.SubRaw.Most
 	scale := make([]float32, len(src)/part)
 	for g := range scale {
 		scale[g] = extreme(src[g*part:(g+1)*part]) / float32(-zero)
 	}
 	var t qtype.SubBlock
-	ds := putHalf(&t.BlockScales[0], extreme(scale)/float32(-most))
+	ds := putHalf(&t.BlockScales[0], extreme(scale)/float32(-limit))
 	for g := range scale {
-		s := nearest(scale[g]*inverse(ds), -most, most-1)
+		s := nearest(scale[g]*inverse(ds), -limit, limit-1)
 		inv := inverse(ds * float32(s))
 		first := g * part % qtype.SubBlockK
 		for l := range part {

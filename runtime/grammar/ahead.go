@@ -2,35 +2,35 @@ package grammar
 
 import "sandwich/runtime/grammar/internal/automaton"
 
-// heavyWays is the number of edges from which a words state is followed in advance, and mostAhead
+// heavyWays is the number of edges from which a words state is followed in advance, and maxAhead
 // the number of trie nodes visited for all such states.
 const (
 	heavyWays = 8
-	mostAhead = 1 << 21
+	maxAhead  = 1 << 21
 )
 
-// mostExits is the largest number of exits that is cached. With more exits there is little to gain.
-const mostExits = 1 << 12
+// maxExits is the largest number of exits that is cached. With more exits there is little to gain.
+const maxExits = 1 << 12
 
 // ahead computes followed for all words states of the program.
 func (g *Grammar) ahead(v *Vocab) {
 	s := &g.masks
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := mostAhead
+	left := maxAhead
 	for _, top := range g.program.Heavy {
 		if t := &g.program.Tops[top]; !t.Simple || t.Count < heavyWays {
 			continue // merged with other states, or pruned
 		}
 		for _, of := range []*trie{&v.json.plain, &v.json.rest, &v.json.blanks} {
 			key := followedKey{of, top}
-			size := int64(8*words64(v.size) + 8*mostExits)
+			size := int64(8*words64(v.size) + 8*maxExits)
 			if _, met := s.followed[key]; met || len(of.tokens) == 0 || !s.room(size) {
 				continue
 			}
 			f := &followed{bits: make([]uint64, words64(v.size))}
 			f.follow(g.program, of, 0, top, &left)
-			if len(f.exits) > mostExits || left < 0 {
+			if len(f.exits) > maxExits || left < 0 {
 				s.memory.give(size)
 				s.bytes -= size
 				continue
@@ -46,7 +46,7 @@ func (g *Grammar) ahead(v *Vocab) {
 // follow adds the tokens below a node. It stops after *left nodes.
 func (f *followed) follow(p *automaton.Program, t *trie, node, top int32, left *int) {
 	for c, to := range inStep(p, t, node, top) {
-		if *left--; *left < 0 || len(f.exits) > mostExits {
+		if *left--; *left < 0 || len(f.exits) > maxExits {
 			return
 		}
 		if !p.Tops[to].Simple {
@@ -82,7 +82,7 @@ func (w *walker) takeAhead(s *state) bool {
 	if base != nil {
 		below = base.cost
 	}
-	if f == nil || f.worst+below > w.most {
+	if f == nil || f.worst+below > w.max {
 		return false
 	}
 	var all automaton.ByteSet

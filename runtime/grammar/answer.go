@@ -43,7 +43,7 @@ func (m *Matcher) End() bool {
 // could not be completed, as long as other tokens exist. The mask is valid until the next call.
 func (m *Matcher) Mask(left int) *Mask {
 	begun := m.m.work
-	m.most = begun + maskWork + min(m.spare, burstWork)
+	m.max = begun + maskWork + min(m.spare, burstWork)
 	defer func() {
 		m.limited = m.limited || m.bounded()
 		m.spare -= min(m.spare, max(0, m.m.work-begun-maskWork))
@@ -52,22 +52,22 @@ func (m *Matcher) Mask(left int) *Mask {
 	if s.mask == nil {
 		m.maskOf(s)
 	}
-	most := float64(max(left-2, 0)) // one more token ends the answer
-	if most >= s.masked {
+	limit := float64(max(left-2, 0)) // one more token ends the answer
+	if limit >= s.masked {
 		return s.mask
 	}
-	if s == m.ownAt && most == m.ownMost {
+	if s == m.ownAt && limit == m.ownMax {
 		return &m.own
 	}
-	m.ownAt, m.ownMost = s, most
+	m.ownAt, m.ownMax = s, limit
 	for range 2 {
 		m.own.clear(m.v.size)
-		m.least = unbounded
-		m.fill(s, &m.own, most)
+		m.min = unbounded
+		m.fill(s, &m.own, limit)
 		if m.own.count > 0 {
 			return &m.own
 		}
-		most = m.least // left is too small; allow the tokens nearest to the end
+		limit = m.min // left is too small; allow the tokens nearest to the end
 	}
 	m.ownAt = nil
 	return s.mask

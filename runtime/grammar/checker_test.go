@@ -227,19 +227,19 @@ func (c checker) arrayKeyword(key string, x any, s map[string]any, v []any) bool
 			}
 		}
 	case "contains":
-		n, least, most := 0, 1, len(v)
+		n, smallest, largest := 0, 1, len(v)
 		for _, y := range v {
 			if c.valid(x, y) {
 				n++
 			}
 		}
 		if m, ok := s["minContains"]; ok {
-			least = whole(m)
+			smallest = whole(m)
 		}
 		if m, ok := s["maxContains"]; ok {
-			most = whole(m)
+			largest = whole(m)
 		}
-		return n >= least && n <= most
+		return n >= smallest && n <= largest
 	case "unevaluatedItems":
 		for i := c.evaluatedItems(s, v, true); i < len(v); i++ {
 			if !c.valid(x, v[i]) {

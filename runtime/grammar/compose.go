@@ -86,8 +86,8 @@ func Without(markers ...string) Piece {
 	}
 }
 
-// without adds the rule for texts of at least least (0 or 1) characters that contain no marker.
-func without(b *automaton.Builder, markers []string, least int) automaton.RuleID {
+// without adds the rule for texts of at least minimum (0 or 1) characters that contain no marker.
+func without(b *automaton.Builder, markers []string, minimum int) automaton.RuleID {
 	prefixes, letters := []string{""}, automaton.Runes{}
 	for _, m := range markers {
 		for i, r := range m {
@@ -118,7 +118,7 @@ func without(b *automaton.Builder, markers []string, least int) automaton.RuleID
 				}
 			}
 		}
-		if least == 0 {
+		if minimum == 0 {
 			b.Eps(from, at[""])
 		} else {
 			first := b.State() // no edge leads back to it

@@ -298,11 +298,11 @@ func (p *gbnf) repetitions(e automaton.Expr) (automaton.Expr, error) {
 		case '?':
 			e = automaton.Optional(e)
 		case '{':
-			least, most, err := p.counts()
+			lo, hi, err := p.counts()
 			if err != nil {
 				return nil, err
 			}
-			e = automaton.Repeat{Body: e, Least: least, Most: most}
+			e = automaton.Repeat{Body: e, Least: lo, Most: hi}
 			continue
 		default:
 			return e, nil
@@ -313,24 +313,24 @@ func (p *gbnf) repetitions(e automaton.Expr) (automaton.Expr, error) {
 }
 
 // counts reads {n}, {n,} or {n,m}.
-func (p *gbnf) counts() (least, most int, err error) {
+func (p *gbnf) counts() (lo, hi int, err error) {
 	end := strings.IndexByte(p.text[p.at:], '}')
 	if end < 0 {
 		return 0, 0, p.fail("a repetition is not closed")
 	}
 	from, to, two := strings.Cut(p.text[p.at+1:p.at+end], ",")
 	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
-	least, err = strconv.Atoi(from)
-	most = least
+	lo, err = strconv.Atoi(from)
+	hi = lo
 	if err == nil && two {
-		most = -1
+		hi = -1
 		if to != "" {
-			most, err = strconv.Atoi(to)
+			hi, err = strconv.Atoi(to)
 		}
 	}
-	if err != nil || least < 0 || least > automaton.MaxCount || most > automaton.MaxCount || most >= 0 && most < least {
+	if err != nil || lo < 0 || lo > automaton.MaxCount || hi > automaton.MaxCount || hi >= 0 && hi < lo {
 		return 0, 0, p.fail("invalid repetition; use {n}, {n,} or {n,m} with counts up to %d", automaton.MaxCount)
 	}
 	p.at += end + 1
-	return least, most, nil
+	return lo, hi, nil
 }

@@ -140,12 +140,12 @@ func TestKindsAreBounded(t *testing.T) {
 		made := 0
 		trie := v.byKinds(k, &made)
 		v.release(vocabParts{used: []*partUse{&trie.use}})
-		if v.parted > v.mostParted {
-			t.Fatalf("%d bytes of at most %d", v.parted, v.mostParted)
+		if v.parted > v.maxParted {
+			t.Fatalf("%d bytes of at most %d", v.parted, v.maxParted)
 		}
 		return trie
 	}
-	v.mostParted = 8 * use(automaton.AnyKind).memory()
+	v.maxParted = 8 * use(automaton.AnyKind).memory()
 	of := func(r rune) *automaton.Kinds {
 		return automaton.NewKinds(map[uint64]automaton.Runes{0: automaton.AnyRune, 1: {{Lo: r, Hi: r}}})
 	}

@@ -10,12 +10,12 @@ import (
 type kindWalk struct {
 	*Matcher
 	*kindTrie
-	region      int32
-	to          *Mask
-	most, worst float64
-	path        []*kindState
-	spans       []stretch // ranges of tokens that are allowed, ascending
-	count       int32     // number of tokens in spans
+	region     int32
+	to         *Mask
+	max, worst float64
+	path       []*kindState
+	spans      []stretch // ranges of tokens that are allowed, ascending
+	count      int32     // number of tokens in spans
 }
 
 type stretch struct{ from, to int32 }
@@ -88,8 +88,8 @@ func (m *machine) byKind(s *state, region int32, k *automaton.Kinds) *kindState 
 }
 
 // fillKinds adds the tokens that start with a character of a text, and returns the largest cost.
-func (m *Matcher) fillKinds(t *kindTrie, region int32, s *state, to *Mask, most float64) float64 {
-	w := kindWalk{Matcher: m, kindTrie: t, region: region, to: to, most: most, spans: m.spans[:0],
+func (m *Matcher) fillKinds(t *kindTrie, region int32, s *state, to *Mask, limit float64) float64 {
+	w := kindWalk{Matcher: m, kindTrie: t, region: region, to: to, max: limit, spans: m.spans[:0],
 		path: m.path}
 	w.walk(s)
 	w.apply()
@@ -111,7 +111,7 @@ func (w *kindWalk) walk(s *state) {
 		at := path[n.depth-1]
 		to := at.to[n.kind]
 		if to == nil {
-			if w.m.work > w.Matcher.most && (n.depth > 1 || w.count > 0 || w.exhausted(w.to)) {
+			if w.m.work > w.Matcher.max && (n.depth > 1 || w.count > 0 || w.exhausted(w.to)) {
 				i = n.next
 				continue
 			}
@@ -129,10 +129,10 @@ func (w *kindWalk) walk(s *state) {
 		case i < added:
 		case stays:
 			w.add(n.from, next.from, to.s.cost)
-		case int32(n.chars) <= to.open && n.chars < farChars && to.after <= w.most:
+		case int32(n.chars) <= to.open && n.chars < farChars && to.after <= w.max:
 			w.add(n.from, next.from, to.after)
 			added = n.next
-		case n.below&^to.loop == 0 && int32(n.chars) <= to.run && n.chars < farChars && to.afterIt <= w.most:
+		case n.below&^to.loop == 0 && int32(n.chars) <= to.run && n.chars < farChars && to.afterIt <= w.max:
 			w.add(n.from, next.from, to.afterIt)
 			added = n.next
 		case n.from < below.from:
@@ -165,12 +165,12 @@ func (w *kindWalk) step(at *kindState, kind uint8) *kindState {
 	return to
 }
 
-// add adds tokens after which the shortest end has the given cost, unless it exceeds w.most.
+// add adds tokens after which the shortest end has the given cost, unless it exceeds w.max.
 func (w *kindWalk) add(from, to int32, cost float64) {
 	if from == to {
 		return
 	}
-	if w.least = min(w.least, cost); cost > w.most {
+	if w.min = min(w.min, cost); cost > w.max {
 		return
 	}
 	w.worst = max(w.worst, cost)
@@ -206,7 +206,7 @@ func (w *kindWalk) apply() {
 // goOn adds a token whose bytes after its characters may follow s.
 func (w *kindWalk) goOn(s *state, id, tail int32) {
 	text := w.chars.tails[tail]
-	if !s.bytes.Has(text[0]) || w.m.work > w.Matcher.most {
+	if !s.bytes.Has(text[0]) || w.m.work > w.Matcher.max {
 		return
 	}
 	k := &w.m.tails[(uint32(tail)*31+uint32(s.name[0]))%manyTails]
@@ -225,7 +225,7 @@ func (w *kindWalk) goOn(s *state, id, tail int32) {
 	if k.cost < 0 {
 		return
 	}
-	if w.least = min(w.least, k.cost); k.cost <= w.most {
+	if w.min = min(w.min, k.cost); k.cost <= w.max {
 		w.worst = max(w.worst, k.cost)
 		w.to.add(id)
 	}

@@ -22,20 +22,20 @@ func live() int64 {
 
 // peak is how much more than before is in use at once while f runs, with a collection whenever a
 // third was added.
-func peak(f func()) (most int64) {
+func peak(f func()) (largest int64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(30))
 	runtime.GC()
 	begin := live()
 	done, top := make(chan struct{}), make(chan int64)
 	go func() {
-		most := int64(0)
+		largest := int64(0)
 		for {
 			select {
 			case <-done:
-				top <- most
+				top <- largest
 				return
 			case <-time.After(time.Millisecond):
-				most = max(most, live()-begin)
+				largest = max(largest, live()-begin)
 			}
 		}
 	}()
@@ -74,7 +74,7 @@ func TestLiveMemory(t *testing.T) {
 		text, refused, begin := c[0], c[1], time.Now()
 		var g *Grammar
 		var err error
-		most := peak(func() {
+		limit := peak(func() {
 			if strings.HasPrefix(text, "root") {
 				g, err = fromGBNF(text, v)
 			} else {
@@ -94,9 +94,9 @@ func TestLiveMemory(t *testing.T) {
 				}
 			}
 		})
-		t.Logf("%s: %d MiB, %v, %v", name, most>>20, time.Since(begin), err)
-		if most > 256<<20 {
-			t.Errorf("%s: %d MiB are in use at once", name, most>>20)
+		t.Logf("%s: %d MiB, %v, %v", name, limit>>20, time.Since(begin), err)
+		if limit > 256<<20 {
+			t.Errorf("%s: %d MiB are in use at once", name, limit>>20)
 		}
 		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) {
 			t.Errorf("%s: %v", name, err)
@@ -132,7 +132,7 @@ func TestAnswersShareStates(t *testing.T) {
 // bytes, those that answers use among them, and makes no part for which there is no room.
 func TestPartsAreBounded(t *testing.T) {
 	v := testVocab(3000, 8)
-	v.mostParted = 3 * v.json.memory()
+	v.maxParted = 3 * v.json.memory()
 	of := func(without byte) (c automaton.Classes) {
 		c = automaton.JSONClasses
 		c[0] &^= 1 << automaton.ClassOfByte[without]
@@ -141,8 +141,8 @@ func TestPartsAreBounded(t *testing.T) {
 	use := func(without byte) *slice {
 		made := 0
 		s := v.byClasses(of(without), &made)
-		if v.parted > v.mostParted {
-			t.Fatalf("%d bytes of at most %d", v.parted, v.mostParted)
+		if v.parted > v.maxParted {
+			t.Fatalf("%d bytes of at most %d", v.parted, v.maxParted)
 		}
 		return s
 	}

@@ -168,10 +168,10 @@ func (s *state) keep(v move) {
 	}
 }
 
-// shrink drops all states except s if they take too much of most bytes, and returns a new copy of
-// s. The limit for a single mask is stateBytes, so that no mask depends on most.
-func (m *machine) shrink(s *state, most int64) *state {
-	if m.bytes <= most/2 {
+// shrink drops all states except s if they take too much of limit bytes, and returns a new copy of
+// s. The limit for a single mask is stateBytes, so that no mask depends on limit.
+func (m *machine) shrink(s *state, limit int64) *state {
+	if m.bytes <= limit/2 {
 		return s
 	}
 	m.bytes, m.entered, m.tails = 0, [manyEntered]entry{}, [manyTails]tailKept{}
@@ -192,8 +192,8 @@ func (m *machine) shrink(s *state, most int64) *state {
 	return m.intern(items, s.end)
 }
 
-// mostClosed is the largest number of visited stacks for which a closure is cached.
-const mostClosed = 64
+// maxClosed is the largest number of visited stacks for which a closure is cached.
+const maxClosed = 64
 
 // closure returns the state of all stacks that the given stacks reach without reading a byte. Only
 // few stacks lead to the many states of combined patterns, so the closure of each stack is cached.
@@ -225,9 +225,9 @@ func (m *machine) closure(from ...*node) *state {
 
 // close caches the closure of a stack. It returns false if the closure is too large.
 func (m *machine) close(n *node) bool {
-	items, end, met := m.follow([]*node{n}, mostClosed)
+	items, end, met := m.follow([]*node{n}, maxClosed)
 	m.work += int64(met)
-	if met > mostClosed {
+	if met > maxClosed {
 		return false
 	}
 	n.closed = &closed{slices.Clone(items), end}
@@ -237,31 +237,31 @@ func (m *machine) close(n *node) bool {
 
 // closeAll is closure without the cache.
 func (m *machine) closeAll(from []*node) *state {
-	items, end, met := m.follow(from, mostStacks)
+	items, end, met := m.follow(from, maxStacks)
 	m.work += int64(met)
-	m.cut = m.cut || met > mostStacks
+	m.cut = m.cut || met > maxStacks
 	return m.intern(m.nearest(items), end)
 }
 
 // nearest returns the items that a state keeps: those nearest to the end of the answer.
 func (m *machine) nearest(items []*node) []*node {
-	if len(items) <= mostItems {
+	if len(items) <= maxItems {
 		return items
 	}
 	slices.SortFunc(items, func(a, b *node) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.id, b.id)) })
 	m.cut = true
-	return items[:mostItems]
+	return items[:maxItems]
 }
 
-// follow returns the closure of some stacks. It stops once it has visited more than most stacks and
-// found one with edges; met is the number of visited stacks.
-func (m *machine) follow(from []*node, most int) (items []*node, end bool, met int) {
+// follow returns the closure of some stacks. It stops once it has visited more than limit stacks
+// and found one with edges; met is the number of visited stacks.
+func (m *machine) follow(from []*node, limit int) (items []*node, end bool, met int) {
 	m.marks++
 	m.stack, items = m.stack[:0], m.items[:0]
 	for _, n := range from {
 		m.push(n)
 	}
-	for ; len(m.stack) > 0 && (met <= most || len(items) == 0); met++ {
+	for ; len(m.stack) > 0 && (met <= limit || len(items) == 0); met++ {
 		n := m.stack[len(m.stack)-1]
 		m.stack = m.stack[:len(m.stack)-1]
 		s := &m.p.States[n.state]
@@ -289,12 +289,12 @@ func (m *machine) follow(from []*node, most int) (items []*node, end bool, met i
 	return items, end, met
 }
 
-// mostStacks limits the stacks that are visited for one state, and mostItems those that a state
+// maxStacks limits the stacks that are visited for one state, and maxItems those that a state
 // keeps. Only extremely ambiguous grammars reach these limits; beyond them some valid answers are
 // lost, but no invalid answer is allowed.
 const (
-	mostStacks = 1 << 13
-	mostItems  = 1 << 11
+	maxStacks = 1 << 13
+	maxItems  = 1 << 11
 )
 
 func (m *machine) push(n *node) {

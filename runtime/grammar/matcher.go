@@ -27,21 +27,21 @@ type Matcher struct {
 	spans []stretch
 	path  []*kindState
 	own   Mask // mask near the end of an answer, cached for one state
-	// ownAt is the state of own, and ownMost the cost that was allowed.
-	ownAt   *state
-	ownMost float64
+	// ownAt is the state of own, and ownMax the cost that was allowed.
+	ownAt  *state
+	ownMax float64
 	// loop are the tokens that continue in a free loop, some a set of tokens of which some are
 	// wanted.
 	loop, some Mask
-	// least is the smallest cost after a token in the last fill.
-	least float64
+	// min is the smallest cost after a token in the last fill.
+	min float64
 	// deepest is the length in bytes of the longest tokens that are visited.
 	deepest uint16
-	// most is the limit of m.work for the current mask, spare the rest of answerWork, and limited
+	// max is the limit of m.work for the current mask, spare the rest of answerWork, and limited
 	// reports that a mask was cut short by these limits.
-	most, spare int64
-	limited     bool
-	running     bool // between Matcher or Again and End
+	max, spare int64
+	limited    bool
+	running    bool // between Matcher or Again and End
 }
 
 // Limits of the work for masks, counted in visited stacks of some tens of nanoseconds each. Every
@@ -55,10 +55,10 @@ const (
 )
 
 // bounded reports whether the current mask may be cut short, so that it may depend on earlier ones.
-func (m *Matcher) bounded() bool { return m.m.cut || m.m.work > m.most || m.m.bytes > stateBytes }
+func (m *Matcher) bounded() bool { return m.m.cut || m.m.work > m.max || m.m.bytes > stateBytes }
 
 // exhausted reports whether the work for a mask must stop. An empty mask gets additional work for
 // tokens of one byte.
 func (m *Matcher) exhausted(to *Mask) bool {
-	return m.m.work > m.most+maskWork && slices.ContainsFunc(to.bits, func(w uint64) bool { return w != 0 })
+	return m.m.work > m.max+maskWork && slices.ContainsFunc(to.bits, func(w uint64) bool { return w != 0 })
 }

@@ -4,9 +4,9 @@ import "sync/atomic"
 
 // Default limits of a Memory in bytes.
 const (
-	maskBytes   = 16 << 20
-	keptBytes   = 16 << 20
-	leastStates = 64 << 10 // for each answer, regardless of their number
+	maskBytes = 16 << 20
+	keptBytes = 16 << 20
+	minStates = 64 << 10 // for each answer, regardless of their number
 )
 
 // Memory limits what the grammars of a process cache while answers are generated: masks, which all
@@ -36,7 +36,7 @@ func (m *Memory) give(n int64) { m.used.Add(-n) }
 // statesOf returns how many bytes of states each answer may keep between tokens: an equal share of
 // all running answers.
 func (m *Memory) statesOf() int64 {
-	return max(leastStates, m.states/max(1, m.answers.Load()))
+	return max(minStates, m.states/max(1, m.answers.Load()))
 }
 
 // Short reports whether masks use more than three quarters of their limit, so that the caller

@@ -63,7 +63,7 @@ func TestSmallBodies(t *testing.T) {
 
 // TestCheapBodies checks that counts and alternatives that need no large automata get none.
 func TestCheapBodies(t *testing.T) {
-	const most = 1 << 20
+	const bound = 1 << 20
 	props := numbered(10, `"p#":{"type":"string","maxLength":1000}`)
 	for _, text := range []string{
 		`{"type":"object","properties":{` + props + `},"maxProperties":1480}`,
@@ -82,7 +82,7 @@ func TestCheapBodies(t *testing.T) {
 		m := NewMeter(t.Context(), Limits{})
 		if _, err := m.compiled(text); err != nil {
 			t.Errorf("%.80s: %v", text, err)
-		} else if limit := int64(most + 128*len(text)); m.Peak > limit {
+		} else if limit := int64(bound + 128*len(text)); m.Peak > limit {
 			t.Errorf("%.80s takes %d bytes, want at most %d", text, m.Peak, limit)
 		}
 	}
@@ -208,15 +208,15 @@ func TestMeterHolds(t *testing.T) {
 func drawUnder(t *testing.T, m *Matcher, r *rand.Rand, seed uint64) {
 	t.Helper()
 	defer m.End()
-	const most = burstWork + 3*maskWork
+	const limit = burstWork + 3*maskWork
 	for range 24 {
 		if m.MustEnd() {
 			return
 		}
 		before := m.m.work
 		mask := m.Mask(1 << 20)
-		if took := m.m.work - before; took > most {
-			t.Errorf("seed %d: a mask looks at %d stacks, want at most %d", seed, took, most)
+		if took := m.m.work - before; took > limit {
+			t.Errorf("seed %d: a mask looks at %d stacks, want at most %d", seed, took, limit)
 		}
 		if m.m.bytes > stateBytes*5/4 {
 			t.Errorf("seed %d: states take %d bytes", seed, m.m.bytes)

@@ -9,9 +9,9 @@ import (
 // Limits of the parts of a vocabulary: sets of kinds and of classes used by one grammar, parts
 // created for one answer, and bytes of all parts of a vocabulary.
 const (
-	mostKindTries = 12
-	mostMade      = 8
-	sliceBytes    = 32 << 20
+	maxKindTries = 12
+	maxMade      = 8
+	sliceBytes   = 32 << 20
 )
 
 // vocabParts are the parts of a vocabulary that one answer uses: by classes of characters, and by
@@ -38,8 +38,8 @@ func (v *Vocab) prepare(p *automaton.Program) vocabParts {
 	made := 0
 	for i := range p.Free {
 		of := p.Free[i].Of
-		if p.Free[i].Idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice ||
-			out.byClasses[of] != nil || len(out.byClasses) > mostSlices {
+		if p.Free[i].Idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < minSlice ||
+			out.byClasses[of] != nil || len(out.byClasses) > maxSlices {
 			continue
 		}
 		if s := v.byClasses(of, &made); s != nil {
@@ -48,7 +48,7 @@ func (v *Vocab) prepare(p *automaton.Program) vocabParts {
 	}
 	met := map[string]*kindTrie{}
 	for i, k := range p.Kinds {
-		if k == nil || len(met) == mostKindTries && met[k.Name] == nil {
+		if k == nil || len(met) == maxKindTries && met[k.Name] == nil {
 			continue
 		}
 		t := met[k.Name]
@@ -94,7 +94,7 @@ func part[K comparable, P interface {
 	defer v.mu.Unlock()
 	p, met := of[key]
 	if !met {
-		if *made == mostMade {
+		if *made == maxMade {
 			return p
 		}
 		*made++
@@ -130,7 +130,7 @@ func (v *Vocab) release(p vocabParts) {
 // room drops the least recently used parts that no answer uses until n bytes fit. It returns false
 // if they do not fit.
 func (v *Vocab) room(n int64) bool {
-	for v.parted+n > v.mostParted {
+	for v.parted+n > v.maxParted {
 		oldest, byClasses, byName := v.uses+1, automaton.Classes{}, ""
 		for of, s := range v.slices {
 			if s.use.answers == 0 && s.use.last < oldest {

@@ -65,10 +65,10 @@ func TestNarrowedExpressions(t *testing.T) {
 	for _, text := range []string{`^([a-z0-9-]{1,10}\.){0,99}[a-z]{2,63}$`, `[a-z]{1,99}-[a-z]{1,99}`,
 		`^(x[0-9]{1,40}|(y+z?){3,20})*;[^;]{0,500}$`} {
 		re := regexp.MustCompile(text)
-		for _, most := range []int{900, 5000} {
+		for _, limit := range []int{900, 5000} {
 			b := pattern.PatternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
 			root := b.Rule("")
-			e, err := b.Pattern("#", text, 5, most)
+			e, err := b.Pattern("#", text, 5, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,8 +84,8 @@ func TestNarrowedExpressions(t *testing.T) {
 					continue
 				}
 				s := decode(t, got).(string)
-				if n := utf8.RuneCountInString(s); n < 5 || n > most || !re.MatchString(s) {
-					t.Fatalf("%s up to %d: %d characters, %q", text, most, n, s)
+				if n := utf8.RuneCountInString(s); n < 5 || n > limit || !re.MatchString(s) {
+					t.Fatalf("%s up to %d: %d characters, %q", text, limit, n, s)
 				}
 			}
 		}

@@ -35,11 +35,11 @@ type slice struct {
 // longRun is the length in characters that most tokens do not exceed.
 const longRun = 32
 
-// mostSlices is the largest number of slices that a grammar uses, and leastSlice the smallest
+// maxSlices is the largest number of slices that a grammar uses, and minSlice the smallest
 // number of classes of a slice.
 const (
-	mostSlices = 12
-	leastSlice = 20
+	maxSlices = 12
+	minSlice  = 20
 )
 
 func (v *Vocab) part(of automaton.Classes) *slice {

@@ -81,7 +81,7 @@ type machine struct {
 	items  []*node
 	to     []*node
 	work   int64 // number of visited stacks
-	cut    bool  // stacks were left out (mostStacks), which may depend on earlier states
+	cut    bool  // stacks were left out (maxStacks), which may depend on earlier states
 	dead   *state
 	tails  [manyTails]tailKept
 	// entered is a cache of above.

@@ -150,7 +150,7 @@ func TestDynamicReferences(t *testing.T) {
 
 // manyTaken draws schemas from a stream of random numbers. All finished answers under them are
 // valid, and at least so many of them are not refused.
-func manyTaken(t *testing.T, v *Vocab, stream uint64, drawn, least int, schema func(r schemaMaker) object) {
+func manyTaken(t *testing.T, v *Vocab, stream uint64, drawn, minimum int, schema func(r schemaMaker) object) {
 	t.Helper()
 	taken := 0
 	for seed := range uint64(drawn) {
@@ -159,7 +159,7 @@ func manyTaken(t *testing.T, v *Vocab, stream uint64, drawn, least int, schema f
 			taken++
 		}
 	}
-	if t.Logf("%d of %d taken", taken, drawn); taken < least {
+	if t.Logf("%d of %d taken", taken, drawn); taken < minimum {
 		t.Errorf("%d of %d schemas taken", taken, drawn)
 	}
 }

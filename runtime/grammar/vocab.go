@@ -20,14 +20,14 @@ type Vocab struct {
 	json  *slice    // by the characters of jsonClasses
 	chars *charTrie // by the characters that a JSON string contains unescaped
 
-	making     sync.Mutex // held while a part is created; locked before mu
-	mu         sync.Mutex
-	slices     map[automaton.Classes]*slice
-	kinds      map[string]*kindTrie // by kinds.name
-	parted     int64                // bytes of slices and kinds, at most mostParted
-	mostParted int64
-	uses       int64                   // number of uses of parts by all grammars
-	begins     [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they start with
+	making    sync.Mutex // held while a part is created; locked before mu
+	mu        sync.Mutex
+	slices    map[automaton.Classes]*slice
+	kinds     map[string]*kindTrie // by kinds.name
+	parted    int64                // bytes of slices and kinds, at most maxParted
+	maxParted int64
+	uses      int64                   // number of uses of parts by all grammars
+	begins    [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they start with
 }
 
 // ControlMark precedes the spelling of a control token in the bytes of a grammar. It does not occur
@@ -40,7 +40,7 @@ const ControlMark = "\xff"
 // tokens that end an answer.
 func NewVocab(text [][]byte, ends []int32) *Vocab {
 	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[automaton.Classes]*slice{},
-		kinds: map[string]*kindTrie{}, mostParted: sliceBytes}
+		kinds: map[string]*kindTrie{}, maxParted: sliceBytes}
 	var ids []int32
 	for id, t := range text {
 		if len(t) > 0 && len(t) <= maxTokenBytes && !slices.Contains(ends, int32(id)) {

@@ -9,62 +9,62 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// fill adds the tokens that s allows and after which the shortest completion costs at most most
+// fill adds the tokens that s allows and after which the shortest completion costs at most limit
 // bytes. It returns the largest of these costs.
-func (m *Matcher) fill(s *state, to *Mask, most float64) float64 {
+func (m *Matcher) fill(s *state, to *Mask, limit float64) float64 {
 	if s.end {
 		for _, id := range m.v.ends {
 			to.add(id)
 		}
 	}
-	worst := m.fillText(s, to, most)
+	worst := m.fillText(s, to, limit)
 	to.recount()
 	return worst
 }
 
 // fillText adds the tokens that do not end the answer.
-func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
-	if of := m.m.textOf(s); of > 0 && m.parts.byKinds[of] != nil && !m.takesAll(s, most) {
-		return max(m.walk(&m.v.json.other, s, to, most), m.fillKinds(m.parts.byKinds[of], of, s, to, most))
+func (m *Matcher) fillText(s *state, to *Mask, limit float64) float64 {
+	if of := m.m.textOf(s); of > 0 && m.parts.byKinds[of] != nil && !m.takesAll(s, limit) {
+		return max(m.walk(&m.v.json.other, s, to, limit), m.fillKinds(m.parts.byKinds[of], of, s, to, limit))
 	}
 	if s.loop == nil {
-		return m.fillEntering(s, to, most)
+		return m.fillEntering(s, to, limit)
 	}
 	part := m.parts.byClasses[s.loop.Of]
 	settled := m.m.settle(s)
 	switch {
 	case part == nil:
-		return m.walkAll(s, to, most)
+		return m.walkAll(s, to, limit)
 	case settled:
-		worst := m.walkOthers(part, s, to, most)
-		return max(worst, m.fillLoop(part, s, 0, to, most))
-	case s.after <= most && s.run >= longRun && part.of.SomeMany():
+		worst := m.walkOthers(part, s, to, limit)
+		return max(worst, m.fillLoop(part, s, 0, to, limit))
+	case s.after <= limit && s.run >= longRun && part.of.SomeMany():
 		part.add(to, s.run)
-		worst := max(m.walk(&part.rest, s, to, most), m.followLong(part, s, to, most))
+		worst := max(m.walk(&part.rest, s, to, limit), m.followLong(part, s, to, limit))
 		if m.m.blankNear(s) {
-			worst = max(worst, m.walk(&part.blanks, s, to, most))
+			worst = max(worst, m.walk(&part.blanks, s, to, limit))
 		}
 		return max(s.after, worst)
-	case s.after > most:
+	case s.after > limit:
 		m.deepest = 2 // short tokens suffice near the end of an answer
 		defer func() { m.deepest = maxTokenBytes }()
 	}
-	return m.walkAll(s, to, most)
+	return m.walkAll(s, to, limit)
 }
 
 // takesAll reports whether kinds of characters bring no gain for a state: it accepts nearly all
 // tokens that start with characters of texts, or the answer is near its end, or all these
 // characters lead to the same state.
-func (m *Matcher) takesAll(s *state, most float64) bool {
+func (m *Matcher) takesAll(s *state, limit float64) bool {
 	return s.loop != nil && s.loop.Of.Covers(automaton.JSONClasses) &&
-		(s.run >= longRun || s.after > most || m.m.settle(s))
+		(s.run >= longRun || s.after > limit || m.m.settle(s))
 }
 
 // followLong adds the tokens of the slice that are longer than the free run of s, if s allows them.
-func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) float64 {
+func (m *Matcher) followLong(part *slice, s *state, to *Mask, limit float64) float64 {
 	worst := 0.0
 	for i, id := range part.long {
-		if int32(part.chars[i]) <= s.run || m.m.work > m.most {
+		if int32(part.chars[i]) <= s.run || m.m.work > m.max {
 			continue
 		}
 		at := s
@@ -76,7 +76,7 @@ func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) floa
 		if at == m.m.dead {
 			continue
 		}
-		if m.least = min(m.least, at.cost); at.cost <= most {
+		if m.min = min(m.min, at.cost); at.cost <= limit {
 			to.add(id)
 			worst = max(worst, at.cost)
 		}
@@ -86,33 +86,33 @@ func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) floa
 
 // fillLoop adds the tokens that start with characters of a settled loop, of which n precede at:
 // tokens of such characters only, and those others whose remaining bytes the later states accept.
-func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64) float64 {
+func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, limit float64) float64 {
 	worst := 0.0
 	run := min(at.run, automaton.MaxRun-1) + int32(n)
 	if !at.counted && (n == 0 || at.again == at) {
 		worst = at.again.cost
-		if m.least = min(m.least, worst); worst <= most {
+		if m.min = min(m.min, worst); worst <= limit {
 			part.add(to, run)
 		} else {
 			worst = 0 // all are too far from the end
 		}
-		return max(worst, m.walk(&part.tails, at.again, to, most))
+		return max(worst, m.walk(&part.tails, at.again, to, limit))
 	}
-	each := at.free() > most // some tokens may be too far from the end
+	each := at.free() > limit // some tokens may be too far from the end
 	if !each {
 		part.add(to, run)
 		worst = at.free()
 	}
 	for ; ; n++ {
 		if n > 0 && each {
-			m.least = min(m.least, at.cost)
-			if at.cost <= most {
+			m.min = min(m.min, at.cost)
+			if at.cost <= limit {
 				part.exactly(to, n)
 				worst = max(worst, at.cost)
 			}
 		}
 		if n < len(part.after) {
-			worst = max(worst, m.walk(&part.after[n], at, to, most))
+			worst = max(worst, m.walk(&part.after[n], at, to, limit))
 		}
 		over := at.loop == nil || at.loop.Of != part.of || !m.m.settle(at)
 		if over || n+1 >= len(part.after) && !each || n == longRun {
@@ -124,7 +124,7 @@ func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64
 
 // fillEntering adds the tokens that a state outside any loop allows. Tokens whose first character
 // leads to a loop of such characters are added as those of the loop.
-func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
+func (m *Matcher) fillEntering(s *state, to *Mask, limit float64) float64 {
 	worst := 0.0
 	narrow := *s
 	for b := range byte(utf8.RuneSelf) {
@@ -147,18 +147,18 @@ func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 			}
 		}
 		m.loop.clear(m.v.size)
-		worst = max(worst, m.fillLoop(part, at, 1, &m.loop, most))
+		worst = max(worst, m.fillLoop(part, at, 1, &m.loop, limit))
 		for i, w := range m.some.bits {
 			to.bits[i] |= w & m.loop.bits[i]
 		}
 	}
-	return max(worst, m.walkAll(&narrow, to, most))
+	return max(worst, m.walkAll(&narrow, to, limit))
 }
 
 // walkOthers adds the tokens that do not start with a character of the slice.
-func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) float64 {
+func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, limit float64) float64 {
 	if part.of.SomeMany() {
-		return m.walk(&part.other, s, to, most)
+		return m.walk(&part.other, s, to, limit)
 	}
 	others := s.bytes
 	for i := range others {
@@ -170,21 +170,21 @@ func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) floa
 	// Restrict the state to these bytes, so that other tokens are skipped.
 	narrow := *s
 	narrow.bytes, narrow.again = others, nil
-	return m.walkAll(&narrow, to, most)
+	return m.walkAll(&narrow, to, limit)
 }
 
 // walkAll adds the tokens of the whole vocabulary.
-func (m *Matcher) walkAll(s *state, to *Mask, most float64) float64 {
+func (m *Matcher) walkAll(s *state, to *Mask, limit float64) float64 {
 	j := m.v.json
-	return max(m.walk(&j.plain, s, to, most), m.walk(&j.rest, s, to, most), m.walk(&j.blanks, s, to, most))
+	return max(m.walk(&j.plain, s, to, limit), m.walk(&j.rest, s, to, limit), m.walk(&j.blanks, s, to, limit))
 }
 
 // walk adds the tokens of a trie that s allows.
-func (m *Matcher) walk(t *trie, s *state, to *Mask, most float64) float64 {
+func (m *Matcher) walk(t *trie, s *state, to *Mask, limit float64) float64 {
 	if len(t.tokens) == 0 {
 		return 0
 	}
-	w := walker{Matcher: m, trie: t, to: to, most: most}
+	w := walker{Matcher: m, trie: t, to: to, max: limit}
 	if !w.takeAhead(s) {
 		w.children(0, place{s: s}, 0)
 	}
@@ -195,8 +195,8 @@ func (m *Matcher) walk(t *trie, s *state, to *Mask, most float64) float64 {
 type walker struct {
 	*Matcher
 	*trie
-	to          *Mask
-	most, worst float64 // largest allowed cost, and largest cost found
+	to         *Mask
+	max, worst float64 // largest allowed cost, and largest cost found
 }
 
 // place is the position to which a token was followed: a state, or a single stack whose top has
@@ -215,7 +215,7 @@ func (w *walker) children(node int32, from place, depth uint16) {
 	}
 	for c, end := w.trie.children(node); c < end; c++ {
 		if b := w.bytes[c]; from.s.bytes.Has(b) {
-			if w.m.work > w.Matcher.most && (depth > 0 || w.exhausted(w.to)) {
+			if w.m.work > w.Matcher.max && (depth > 0 || w.exhausted(w.to)) {
 				return
 			}
 			w.visit(c, w.step(from.s, b), depth+1)
@@ -271,12 +271,12 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 	if at.s != nil && at.s.loop != nil && !w.without.Covers(at.s.loop.Of) && int32(w.chars[node]) <= at.s.run &&
 		at.s.loop.Of.Covers(w.below[node]) {
 		switch free := at.s.free(); {
-		case free <= w.most:
+		case free <= w.max:
 			w.add(n.from, n.past, free)
 			return
-		case w.m.settle(at.s) && !at.s.counted && at.s.again.cost > w.most:
+		case w.m.settle(at.s) && !at.s.counted && at.s.again.cost > w.max:
 			w.add(n.from, n.to, at.s.cost)
-			w.least = min(w.least, at.s.again.cost)
+			w.min = min(w.min, at.s.again.cost)
 			return
 		case depth > 1:
 			w.add(n.from, n.to, at.s.cost) // short tokens suffice near the end of an answer
@@ -303,7 +303,7 @@ func (w *walker) addOpen(node int32, at place, depth uint16) bool {
 		after += at.base.cost
 	}
 	switch {
-	case after <= w.most:
+	case after <= w.max:
 		w.add(n.from, n.past, after)
 	case depth > 1:
 		w.add(n.from, n.to, w.m.costOf(at)) // short tokens suffice near the end of an answer
@@ -313,12 +313,12 @@ func (w *walker) addOpen(node int32, at place, depth uint16) bool {
 	return true
 }
 
-// add adds tokens after which the shortest completion has the given cost, unless it exceeds w.most.
+// add adds tokens after which the shortest completion has the given cost, unless it exceeds w.max.
 func (w *walker) add(from, to int32, cost float64) {
 	if from == to {
 		return
 	}
-	if w.least = min(w.least, cost); cost > w.most {
+	if w.min = min(w.min, cost); cost > w.max {
 		return
 	}
 	w.worst = max(w.worst, cost)

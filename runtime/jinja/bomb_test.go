@@ -132,7 +132,7 @@ var bombs = map[string]string{
 // TestBombs checks that each bomb fails with one sentence within the limits of time and memory.
 func TestBombs(t *testing.T) {
 	var slowest, largest string
-	var most time.Duration
+	var highest time.Duration
 	var much uint64
 	for name, source := range bombs {
 		var before, after runtime.MemStats
@@ -148,8 +148,8 @@ func TestBombs(t *testing.T) {
 		if took > tight.Time+patience || made > 256<<20 {
 			t.Errorf("%s: %v and %d MB until %v", name, took, made>>20, err)
 		}
-		if took > most {
-			most, slowest = took, name
+		if took > highest {
+			highest, slowest = took, name
 		}
 		if made > much {
 			much, largest = made, name
@@ -157,7 +157,7 @@ func TestBombs(t *testing.T) {
 		t.Logf("%-20s %8.1f ms %6.1f MB  %v", name, took.Seconds()*1e3, float64(made)/(1<<20), err)
 	}
 	t.Logf("%d bombs; the slowest is %s with %v, the largest %s with %d MB",
-		len(bombs), slowest, most, largest, much>>20)
+		len(bombs), slowest, highest, largest, much>>20)
 }
 
 func explode(ctx context.Context, source string) error {

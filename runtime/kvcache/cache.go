@@ -48,17 +48,17 @@ func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 		n := blocks
 		if k.Most() != All {
 			// One block more per sequence, which admission requires to be available for its peers.
-			n = min(n, spareFactor*sequences*(mostHeld(k, rows)+1))
+			n = min(n, spareFactor*sequences*(maxHeld(k, rows)+1))
 		}
 		specs = append(specs, Spec{Kind: k, Blocks: n})
 	}
 	return specs
 }
 
-// mostHeld returns the maximum number of blocks that a sequence of a bounded kind holds at once:
+// maxHeld returns the maximum number of blocks that a sequence of a bounded kind holds at once:
 // the block before the current one and the blocks that it reads, for RollBack, and the blocks of a
 // forward.
-func mostHeld(k Kind, rows int) int { return k.Most() + 1 + BlocksFor(rows) + 1 }
+func maxHeld(k Kind, rows int) int { return k.Most() + 1 + BlocksFor(rows) + 1 }
 
 // need returns the maximum number of blocks of a store that a sequence of n positions holds.
 func (c *Cache) need(st *store, n int) int {
@@ -66,7 +66,7 @@ func (c *Cache) need(st *store, n int) int {
 		return min(1, n)
 	}
 	if st.bounded() {
-		return min(BlocksFor(n), mostHeld(st.kind, c.rows))
+		return min(BlocksFor(n), maxHeld(st.kind, c.rows))
 	}
 	return BlocksFor(n)
 }

@@ -21,22 +21,22 @@ func Available() int64 { return availableIn(os.DirFS("/")) }
 func AvailableOn(node int) int64 { return availableOn(os.DirFS("/"), node) }
 
 func availableIn(root fs.FS) int64 {
-	least := int64(math.MaxInt64)
+	smallest := int64(math.MaxInt64)
 	if n, ok := fields(root, "proc/meminfo")["MemAvailable"]; ok {
-		least = n
+		smallest = n
 	}
 	for _, group := range cgroups(root) {
 		if n := group.room(root); n >= 0 {
-			least = min(least, n)
+			smallest = min(smallest, n)
 		}
 	}
 	if n := limitLeft(root); n >= 0 {
-		least = min(least, n)
+		smallest = min(smallest, n)
 	}
-	if least == math.MaxInt64 {
+	if smallest == math.MaxInt64 {
 		return -1
 	}
-	return least
+	return smallest
 }
 
 func availableOn(root fs.FS, node int) int64 {

@@ -22,7 +22,7 @@ func flushFeatures() (line uintptr, optimized bool) {
 		return 0, false
 	}
 	line = uintptr(ebx>>8&0xFF) * 8
-	if most, _, _ := cpuid(0); most >= 7 {
+	if highest, _, _ := cpuid(0); highest >= 7 {
 		_, ebx, _ = cpuid(7)
 		optimized = ebx&clflushopt != 0
 	}

@@ -24,7 +24,7 @@ var limits = []limit{
 }
 
 // tightest returns the resource limit that leaves the least memory, or false without a limit.
-func tightest(root fs.FS) (least limit, found bool) {
+func tightest(root fs.FS) (smallest limit, found bool) {
 	text := read(root, "proc/self/limits")
 	for _, l := range limits {
 		var ok bool
@@ -32,11 +32,11 @@ func tightest(root fs.FS) (least limit, found bool) {
 			continue
 		}
 		l.left = max(0, l.bytes-fields(root, "proc/self/status")[l.used])
-		if !found || l.left < least.left {
-			least, found = l, true
+		if !found || l.left < smallest.left {
+			smallest, found = l, true
 		}
 	}
-	return least, found
+	return smallest, found
 }
 
 // limitLeft returns the memory in bytes that the resource limits leave to this process, or -1
@@ -73,14 +73,14 @@ func bindingLimit(root fs.FS) string {
 	return limitNote(root)
 }
 
-// CheckLimit returns ErrNoMemory if a resource limit leaves fewer than least bytes.
-func CheckLimit(least int64) error { return checkLimit(os.DirFS("/"), least) }
+// CheckLimit returns ErrNoMemory if a resource limit leaves fewer than minimum bytes.
+func CheckLimit(minimum int64) error { return checkLimit(os.DirFS("/"), minimum) }
 
-func checkLimit(root fs.FS, least int64) error {
-	if left := limitLeft(root); left < 0 || left >= least {
+func checkLimit(root fs.FS, minimum int64) error {
+	if left := limitLeft(root); left < 0 || left >= minimum {
 		return nil
 	}
-	return fmt.Errorf("%w: at least %s are needed, and %s", ErrNoMemory, FormatBytes(least), limitNote(root))
+	return fmt.Errorf("%w: at least %s are needed, and %s", ErrNoMemory, FormatBytes(minimum), limitNote(root))
 }
 
 // softLimit returns a soft limit from the text of /proc/self/limits, or false without a limit.

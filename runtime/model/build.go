@@ -215,9 +215,9 @@ func (b *Builder) HeadBias(scale float32, bias Need) {
 		Bias: []*Vector{b.Vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}}})
 }
 
-// Cap adds a soft cap of the logits, most*tanh(logits/most), if most is positive.
-func (b *Builder) Cap(most float64) {
-	if most > 0 && b.Pooling == NoPooling {
-		b.Op(OpCap, "cap", Op{In: BufLogits, Cap: float32(most)})
+// Cap adds a soft cap of the logits, limit*tanh(logits/limit), if limit is positive.
+func (b *Builder) Cap(limit float64) {
+	if limit > 0 && b.Pooling == NoPooling {
+		b.Op(OpCap, "cap", Op{In: BufLogits, Cap: float32(limit)})
 	}
 }

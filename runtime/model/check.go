@@ -11,7 +11,7 @@ func (c Config) CheckSizes() error {
 	for _, s := range []struct {
 		name  string
 		value int
-		most  int
+		max   int
 	}{
 		{"hidden size", c.Hidden, 1 << 17}, {"number of layers", c.Layers, 1 << 10}, {"number of heads",
 			c.Heads, 1 << 12},
@@ -19,8 +19,8 @@ func (c Config) CheckSizes() error {
 			c.FFN, 1 << 20},
 		{"vocabulary size", c.Vocab, 1 << 19}, {"context length", c.Context, 1 << 26},
 	} {
-		if s.value < 1 || s.value > s.most {
-			return fmt.Errorf("the %s is %d, outside 1..%d", s.name, s.value, s.most)
+		if s.value < 1 || s.value > s.max {
+			return fmt.Errorf("the %s is %d, outside 1..%d", s.name, s.value, s.max)
 		}
 	}
 	if c.Heads%c.KVHeads != 0 {

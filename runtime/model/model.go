@@ -42,30 +42,30 @@ func (m *Model) Width(b Buf) int {
 	case BufLogits:
 		return m.Outputs
 	}
-	most := 0
+	largest := 0
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		switch {
 		case b == BufAtt && op.Kind == OpAttention:
-			most = max(most, op.Heads.Q*op.Heads.Dim)
+			largest = max(largest, op.Heads.Q*op.Heads.Dim)
 		case b == BufAtt && op.Kind == OpConv && op.Delta == nil:
-			most = max(most, op.Conv.N)
+			largest = max(largest, op.Conv.N)
 		case b == BufAtt && op.Kind == OpDelta:
-			most = max(most, op.Delta.ValueHeads*op.Delta.ValueDim)
+			largest = max(largest, op.Delta.ValueHeads*op.Delta.ValueDim)
 		case b == BufV && op.KeysAsValues, (b == BufK || b == BufV) && op.Kind == OpLatent:
-			most = max(most, op.Heads.KV*op.Heads.Dim)
+			largest = max(largest, op.Heads.KV*op.Heads.Dim)
 		case b == BufQ && op.Kind == OpLatent:
-			most = max(most, op.Heads.Q*op.Heads.Dim)
+			largest = max(largest, op.Heads.Q*op.Heads.Dim)
 		case op.Kind == OpHeads && b == op.Outs[0]:
-			most = max(most, op.Heads.Q*op.OutStep)
+			largest = max(largest, op.Heads.Q*op.OutStep)
 		}
 		for j, out := range op.Outs {
 			if out == b && len(op.W) > 0 {
-				most = max(most, m.Weights[op.W[j]].N)
+				largest = max(largest, m.Weights[op.W[j]].N)
 			}
 		}
 	}
-	return most
+	return largest
 }
 
 // RowsOf returns the number of rows of a buffer in a forward with the given number of rows. Buffers

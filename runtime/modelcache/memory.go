@@ -46,9 +46,9 @@ func (b Budget) Check(m Memory) error {
 		return fmt.Errorf("%s exceed the memory budget of %s", mem.FormatBytes(n), mem.FormatBytes(b.Total))
 	}
 	for _, node := range slices.Sorted(maps.Keys(m)) {
-		if most, limited := b.Nodes[node]; limited && node != mem.AnyNode && m[node] > most {
+		if limit, limited := b.Nodes[node]; limited && node != mem.AnyNode && m[node] > limit {
 			return fmt.Errorf("%s on NUMA node %d exceed the %s that are available there", mem.FormatBytes(m[node]),
-				node, mem.FormatBytes(most))
+				node, mem.FormatBytes(limit))
 		}
 	}
 	return nil

@@ -85,16 +85,16 @@ func TestSplit(t *testing.T) {
 	for n := range 70 {
 		for parts := 1; parts < 9; parts++ {
 			for _, align := range []int{0, 1, 4, 16} {
-				at, most, least := 0, 0, n
+				at, largest, smallest := 0, 0, n
 				for i := range parts {
 					lo, hi := Split(n, parts, i, align)
 					if lo != at || hi < lo || (hi < n && align > 0 && hi%align != 0) {
 						t.Fatalf("Split(%d,%d,%d,%d) = %d,%d after %d", n, parts, i, align, lo, hi, at)
 					}
-					at, most, least = hi, max(most, hi-lo), min(least, hi-lo)
+					at, largest, smallest = hi, max(largest, hi-lo), min(smallest, hi-lo)
 				}
-				if at != n || most-least >= 2*max(align, 1) {
-					t.Fatalf("Split(%d,%d,_,%d) ends at %d with sizes %d to %d", n, parts, align, at, least, most)
+				if at != n || largest-smallest >= 2*max(align, 1) {
+					t.Fatalf("Split(%d,%d,_,%d) ends at %d with sizes %d to %d", n, parts, align, at, smallest, largest)
 				}
 			}
 		}

@@ -16,7 +16,7 @@ import (
 type losses struct {
 	seed uint64
 	part uint64 // of 2^32
-	most time.Duration
+	max  time.Duration
 }
 
 // lossesVariable is SEED:PART%:DURATION, such as 7:1%:2ms.
@@ -42,11 +42,11 @@ func parseLosses(text string) (*losses, error) {
 	}
 	seed, err1 := strconv.ParseUint(fields[0], 10, 64)
 	part, err2 := strconv.ParseFloat(strings.TrimSuffix(fields[1], "%"), 64)
-	most, err3 := time.ParseDuration(fields[2])
-	if errors.Join(err1, err2, err3) != nil || !(part >= 0 && part <= 100) || most <= 0 || most > time.Second {
+	limit, err3 := time.ParseDuration(fields[2])
+	if errors.Join(err1, err2, err3) != nil || !(part >= 0 && part <= 100) || limit <= 0 || limit > time.Second {
 		return nil, wrong
 	}
-	return &losses{seed: seed, part: uint64(part / 100 * (1 << 32)), most: most}, nil
+	return &losses{seed: seed, part: uint64(part / 100 * (1 << 32)), max: limit}, nil
 }
 
 // late reports whether preemption-tolerant mode of a run starts at a barrier instead of at once.

@@ -46,7 +46,7 @@ func TestOldLossesDoNotCount(t *testing.T) {
 	if n := w.pool.risk.Load(); n != int64(w.riskUntil) {
 		t.Errorf("the pool is at risk until %d, its worker until %d", n, w.riskUntil)
 	}
-	if w.losing > lossMost {
-		t.Errorf("%v are left to drain, more than %v", w.losing, lossMost)
+	if w.losing > maxLoss {
+		t.Errorf("%v are left to drain, more than %v", w.losing, maxLoss)
 	}
 }

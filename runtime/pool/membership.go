@@ -87,7 +87,7 @@ const (
 	memberBits  = 11
 	memberMask  = 1<<memberBits - 1
 	memberShift = 2 * memberBits
-	mostMembers = memberMask // most workers of a team in preemption-tolerant mode
+	maxMembers  = memberMask // maximum workers of a team in preemption-tolerant mode
 	outOne      = 1 << memberBits
 )
 

@@ -34,7 +34,7 @@ func (p *Pool) mustBeOpen() {
 func (p *Pool) dispatch(fn func(*Worker), self int, tolerant bool) {
 	p.fn = fn
 	p.runs++
-	p.mayTolerate = tolerant && len(p.team.active) > 1 && len(p.team.active) <= mostMembers
+	p.mayTolerate = tolerant && len(p.team.active) > 1 && len(p.team.active) <= maxMembers
 	p.tolerant = p.mayTolerate && p.atRisk()
 	command := cmdRun
 	if p.tolerant {

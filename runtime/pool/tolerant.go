@@ -14,7 +14,7 @@ func (l *losses) strike(w *Worker) {
 	w.strikes++
 	x := mix(l.seed ^ uint64(w.index)<<48 ^ w.strikes)
 	if x&(1<<32-1) < l.part {
-		sys.Nap(1 + time.Duration(mix(x)%uint64(l.most)))
+		sys.Nap(1 + time.Duration(mix(x)%uint64(l.max)))
 	}
 }
 
@@ -83,9 +83,9 @@ func (w *Worker) note(now, took time.Duration) {
 func (w *Worker) patience(taken int) time.Duration {
 	patience := unknownPatience
 	if w.longest > 0 { // it had one in this phase
-		patience = min(max(2*w.longest, leastPatience), mostPatience)
+		patience = min(max(2*w.longest, minPatience), maxPatience)
 	}
-	return patience << min(taken, mostDoubled)
+	return patience << min(taken, maxDoubled)
 }
 
 // Tolerant reports whether the team is in preemption-tolerant mode in the current phase.

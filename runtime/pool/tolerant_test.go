@@ -203,7 +203,7 @@ func TestOneWorkerEndsTheRunAlone(t *testing.T) {
 func TestLongChunksAreNotReclaimedForever(t *testing.T) {
 	p := tolerantPool(t, 2, "1:0%:1ms")
 	r := newRelay(p, 3, 3, 1)
-	r.lose = func(*Worker, int) { time.Sleep(3 * mostPatience) } // what every chunk takes
+	r.lose = func(*Worker, int) { time.Sleep(3 * maxPatience) } // what every chunk takes
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -9,19 +9,19 @@ import (
 const (
 	// Preemption-tolerant mode costs a few percent, so it starts only after a worker has lost more
 	// than that for some time: losses drain away at one part in lossDrain of the time, and the rest
-	// must reach lossMost.
+	// must reach maxLoss.
 	lossGap   = 500 * time.Microsecond // length of a chunk or a wait after which the kernel is asked
 	lossDrain = 16
-	lossMost  = 10 * time.Millisecond
-	riskSpan  = time.Second // how long a worker is at risk after its losses reached lossMost
+	maxLoss   = 10 * time.Millisecond
+	riskSpan  = time.Second // how long a worker is at risk after its losses reached maxLoss
 
 	leaveAfter = 20 * time.Microsecond // how long a barrier waits for workers without chunks
 
 	// Bounds of the time for which another worker may hold a chunk: twice the longest chunk of the
 	// waiting worker in the phase.
-	leastPatience   = 30 * time.Microsecond
-	mostPatience    = 10 * time.Millisecond
-	mostDoubled     = 12
+	minPatience     = 30 * time.Microsecond
+	maxPatience     = 10 * time.Millisecond
+	maxDoubled      = 12
 	unknownPatience = 200 * time.Microsecond
 
 	tolerantSpin = 200 * time.Microsecond // after which a worker in preemption-tolerant mode sleeps briefly
@@ -57,15 +57,15 @@ func (t *waiter) interrupted() bool {
 }
 
 // lost adds the time for which the thread lost its CPU since the last call. A part of the elapsed
-// time drains away, for what a machine takes by itself; beyond lossMost the thread is at risk.
+// time drains away, for what a machine takes by itself; beyond maxLoss the thread is at risk.
 func (t *waiter) lost(now, gap time.Duration) {
 	if t.spin == 0 {
 		return // more workers than PUs
 	}
 	t.losing = max(0, t.losing+gap-(now-t.noted)/lossDrain)
 	t.noted = now
-	if t.losing > lossMost {
-		t.losing = lossMost
+	if t.losing > maxLoss {
+		t.losing = maxLoss
 		t.riskUntil = now + riskSpan
 		t.pool.risk.Store(int64(t.riskUntil))
 	}

@@ -36,13 +36,13 @@ func (c *Cache) interval(blocks int) int {
 // cache has copies of states, and at most the length of the prefix rounded up to such a multiple.
 func bestInterval(blocks int, write, compute float64) int {
 	const grid = kvcache.StateGrid
-	most := (blocks + grid - 1) / grid * grid
+	limit := (blocks + grid - 1) / grid * grid
 	if compute <= 0 {
-		return max(grid, most)
+		return max(grid, limit)
 	}
 	n := math.Sqrt(2*write/compute) * float64(blocks)
-	if !(n < float64(most)) {
-		return max(grid, most)
+	if !(n < float64(limit)) {
+		return max(grid, limit)
 	}
 	return max(grid, int(math.Round(n/grid))*grid)
 }

@@ -234,8 +234,8 @@ func (c *Cache) Predict(bytes int64) time.Duration {
 
 // learn takes a load or a write into a rate.
 func (c *Cache) learn(r *rate, bytes int64, took time.Duration) {
-	const least = 1 << 20 // smaller ones measure the latency of the disk
-	if bytes < least || took <= 0 {
+	const minimum = 1 << 20 // smaller ones measure the latency of the disk
+	if bytes < minimum || took <= 0 {
 		return
 	}
 	c.mu.Lock()

@@ -120,9 +120,9 @@ func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
 			wanted = append(wanted, n)
 		}
 	}
-	most := len(wanted) + maxEnds
+	limit := len(wanted) + maxEnds
 	for _, end := range slices.Backward(j.ends) {
-		if n := end / kvcache.BlockTokens; n > 0 && n < len(j.keys) && len(wanted) < most {
+		if n := end / kvcache.BlockTokens; n > 0 && n < len(j.keys) && len(wanted) < limit {
 			wanted = append(wanted, n)
 		}
 	}

@@ -41,16 +41,16 @@ func (s *Scheduler) head(c Class) *request {
 // needs one that all running requests leave free, unless it has aged. A request that is due is
 // admitted beyond MaxRunning: its first quantum does not wait for the last token of another.
 func (s *Scheduler) full(r *request) bool {
-	n, most, due := 0, s.cfg.MaxRunning, s.policy.due(s, r)
+	n, limit, due := 0, s.cfg.MaxRunning, s.policy.due(s, r)
 	if due {
-		most *= 2
+		limit *= 2
 	}
 	for _, o := range s.running {
 		if o.class == r.class || r.class == Proactive && !r.promoted && !due {
 			n++
 		}
 	}
-	return n >= most
+	return n >= limit
 }
 
 // expelling reports whether proactive sequences lose their blocks because reactive requests live.

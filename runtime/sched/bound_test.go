@@ -19,9 +19,9 @@ type strain struct {
 	jump             time.Duration // of the clock, after a third of the time
 }
 
-// leastAging is the least number of chunks of a proactive prompt in Config.Aging: the first quantum
+// minAging is the least number of chunks of a proactive prompt in Config.Aging: the first quantum
 // of one request waits for a chunk of another, which no policy can end at once.
-const leastAging = 8
+const minAging = 8
 
 func newStrain(seed uint64) *strain {
 	rng := rand.New(rand.NewPCG(seed, 11))
@@ -38,7 +38,7 @@ func newStrain(seed uint64) *strain {
 			Chunk: []int{64, 256, 512}[rng.IntN(3)]},
 	}
 	chunk := step + time.Duration(s.cfg.Chunk)*row
-	s.cfg.Aging = max(5*time.Second, leastAging*chunk) + time.Duration(rng.IntN(25))*time.Second
+	s.cfg.Aging = max(5*time.Second, minAging*chunk) + time.Duration(rng.IntN(25))*time.Second
 	return s
 }
 
@@ -100,8 +100,8 @@ func TestFirstQuantum(t *testing.T) {
 		capacity := s.run(n, 0, 0).now
 		over := time.Duration(float64(capacity) / s.load)
 		alone, mixed := s.run(n, over, 0), s.run(n, over, 2*s.cfg.MaxRunning)
-		if got, most := mixed.longestTurn(), s.cfg.Aging+s.service(n); got > most {
-			t.Errorf("the oldest proactive request waited %s for its first quantum, at most %s; %s", got, most, s)
+		if got, limit := mixed.longestTurn(), s.cfg.Aging+s.service(n); got > limit {
+			t.Errorf("the oldest proactive request waited %s for its first quantum, at most %s; %s", got, limit, s)
 		}
 		if a, b := alone.tpot(0.9), mixed.tpot(0.9); b > 2*a {
 			t.Logf("reactive time per token, P90: %s, alone %s; %s", b, a, s)
@@ -126,11 +126,11 @@ func TestFirstQuantumBehindLongChunks(t *testing.T) {
 	for seed := range histories {
 		s := newStrain(seed)
 		s.cfg.Chunk, s.longest = 512, 512+s.longest
-		s.cfg.Aging = max(4*(s.costs.step+512*s.costs.row), leastAging*(s.costs.step+leastChunk*s.costs.row))
+		s.cfg.Aging = max(4*(s.costs.step+512*s.costs.row), minAging*(s.costs.step+minChunk*s.costs.row))
 		over := time.Duration(float64(s.run(n, 0, 0).now) / s.load)
 		got := s.run(n, over, 2*s.cfg.MaxRunning).longestTurn()
-		if most := s.cfg.Aging + s.service(n); got > most {
-			t.Logf("the oldest proactive request waited %s for its first quantum, at most %s; %s", got, most, s)
+		if limit := s.cfg.Aging + s.service(n); got > limit {
+			t.Logf("the oldest proactive request waited %s for its first quantum, at most %s; %s", got, limit, s)
 			missed++
 		}
 	}
@@ -146,13 +146,13 @@ func TestProgressIsGuaranteed(t *testing.T) {
 		s := newStrain(seed)
 		s.want, s.prompt = 1, max(s.prompt, 64)
 		work := time.Duration(s.longest)*s.costs.row*3/2 + time.Duration(2+s.longest/s.cfg.Chunk)*s.costs.step
-		most := 3*s.cfg.Aging + 4*work
+		limit := 3*s.cfg.Aging + 4*work
 		for _, load := range []float64{0.8, 1, 1.5} {
-			n := int(load*most.Seconds()/s.service(100).Seconds()) + 1
-			m := s.run(n, most, 1)
-			if g := m.of(Proactive)[0]; g.first == 0 || g.first-g.at > most {
+			n := int(load*limit.Seconds()/s.service(100).Seconds()) + 1
+			m := s.run(n, limit, 1)
+			if g := m.of(Proactive)[0]; g.first == 0 || g.first-g.at > limit {
 				t.Errorf("load %.1f: %d tokens, %s of work, were read after %s, at most %s; %s", load, g.prompt, work,
-					g.first-g.at, most, s)
+					g.first-g.at, limit, s)
 			}
 		}
 	}
@@ -168,8 +168,8 @@ func TestTheClockJumps(t *testing.T) {
 			over := time.Duration(float64(s.run(n, 0, 0).now) / s.load)
 			s.jump = jump
 			m := s.run(n, over, 2*s.cfg.MaxRunning)
-			if got, most := m.longestTurn(), s.cfg.Aging+s.service(n); got > most {
-				t.Errorf("%s: the oldest proactive request waited %s, at most %s; %s", jump, got, most, s)
+			if got, limit := m.longestTurn(), s.cfg.Aging+s.service(n); got > limit {
+				t.Errorf("%s: the oldest proactive request waited %s, at most %s; %s", jump, got, limit, s)
 			}
 			if m.longest > 2*worstDebt {
 				t.Errorf("%s: a quantum of %s; %s", jump, m.longest, s)

@@ -221,7 +221,7 @@ func (s *Scheduler) freeSet(c Class) uint8 {
 // from less urgent ones. quantum is what pays for the batch.
 func (s *Scheduler) startDecode(quantum time.Duration) {
 	exclusive := s.prefillWaits()
-	most := s.choose()
+	limit := s.choose()
 	for _, r := range s.batch {
 		for r.seq != nil && !s.cache.Reserve(r.seq, r.known) {
 			s.preempt(s.policy.victim(s))
@@ -235,7 +235,7 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 			continue
 		}
 		if rows+r.pending() > max(s.cfg.BatchRows, len(s.batch)) {
-			most = rows // the request comes first in a batch without drafts
+			limit = rows // the request comes first in a batch without drafts
 			continue
 		}
 		r.inFlight, r.rows = true, r.pending()
@@ -250,7 +250,7 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 		return
 	}
 	s.sinceChunk++
-	s.addDrafts(f, most-rows)
+	s.addDrafts(f, limit-rows)
 	s.policy.started(s, f)
 	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.freeSet(f.reqs[0].class),
 		Rows: s.rows[phase.Decode]})

@@ -22,8 +22,8 @@ type policy interface {
 	next(s *Scheduler, w work) (prefill *request, quantum time.Duration)
 	// batch orders the sequences that are ready to decode by precedence for rows and blocks and
 	// leaves out those that pause. At least one stays, and at most MaxRunning+1. Drafts may fill
-	// the batch up to most rows, which is at most Config.BatchRows.
-	batch(s *Scheduler, ready []*request) (rows []*request, most int)
+	// the batch up to limit rows, which is at most Config.BatchRows.
+	batch(s *Scheduler, ready []*request) (rows []*request, limit int)
 	// victim is the resident sequence that loses its blocks next, or nil if all of them write to
 	// their blocks. It is the last one of a fixed order, so that the first one always finishes.
 	victim(s *Scheduler) *request

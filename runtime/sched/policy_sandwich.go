@@ -46,9 +46,9 @@ const (
 	// another request waits for its first quantum.
 	chunksPerAging = 8
 
-	// leastChunk is the smallest chunk of rows that is chosen to end a chunk early. Smaller ones
+	// minChunk is the smallest chunk of rows that is chosen to end a chunk early. Smaller ones
 	// take about as long.
-	leastChunk = 32
+	minChunk = 32
 )
 
 func (*sandwich) rules() rules { return rules{priorities: true} }
@@ -143,7 +143,7 @@ func oldestDecode(s *Scheduler) *request {
 // the highest priority value, of them the longest, of them the newest (adaptive decode batching).
 // The oldest aged sequence, or the oldest of all while progress is guaranteed, has a row beyond
 // that.
-func (p *sandwich) batch(s *Scheduler, ready []*request) (rows []*request, most int) {
+func (p *sandwich) batch(s *Scheduler, ready []*request) (rows []*request, limit int) {
 	if !slices.ContainsFunc(s.running, func(r *request) bool { return r.class == Reactive && r.pending() > 0 }) {
 		return inOrder(s, ready)
 	}
@@ -158,7 +158,7 @@ func (p *sandwich) batch(s *Scheduler, ready []*request) (rows []*request, most 
 	return p.mixed(s, ready, ready[i]) // still in order of precedence: the oldest
 }
 
-func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (batch []*request, most int) {
+func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (batch []*request, limit int) {
 	place := func(r *request) int {
 		switch {
 		case r == aged:
@@ -195,11 +195,11 @@ func (p *sandwich) mixed(s *Scheduler, ready []*request, aged *request) (batch [
 	if ready[n-1].class == Reactive {
 		return ready[:n], s.cfg.BatchRows
 	}
-	most = rows
-	for each := positions / rows; most < s.cfg.BatchRows && p.fits(s, most+1, positions+each); most++ {
+	limit = rows
+	for each := positions / rows; limit < s.cfg.BatchRows && p.fits(s, limit+1, positions+each); limit++ {
 		positions += each
 	}
-	return ready[:n], most
+	return ready[:n], limit
 }
 
 // fits reports whether a decode batch of both classes may have so many rows, which attend to so
@@ -248,9 +248,9 @@ func (p *sandwich) chunk(s *Scheduler, r *request) int {
 		return math.MaxInt
 	}
 	if p.rowTime == 0 {
-		return 2 * leastChunk
+		return 2 * minChunk
 	}
-	return max(leastChunk, int(s.cfg.Aging/chunksPerAging/p.rowTime)/leastChunk*leastChunk)
+	return max(minChunk, int(s.cfg.Aging/chunksPerAging/p.rowTime)/minChunk*minChunk)
 }
 
 // contended reports whether reactive requests are live or were recently. Without them a chunk takes
@@ -299,7 +299,7 @@ func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 	switch {
 	case f.quantum:
 		p.credit = max(p.credit-took, -worstDebt)
-		over := max(0, p.credit-p.mostCredit(s))
+		over := max(0, p.credit-p.maxCredit(s))
 		p.credit, p.saved = p.credit-over, p.saved+over
 	case !onPrefills || f.earning == 0:
 	case f.prefill:
@@ -311,7 +311,7 @@ func (p *sandwich) landed(s *Scheduler, f *flight, done bool) {
 			step = max(step, took*time.Duration(reactive)/time.Duration(all))
 		}
 		p.step = p.share(s, min(step, worstDebt))
-		p.credit = min(p.credit+p.step, p.mostCredit(s))
+		p.credit = min(p.credit+p.step, p.maxCredit(s))
 	}
 	for _, r := range f.reqs {
 		if done && f.prefill && !r.dead {
@@ -331,7 +331,7 @@ func (p *sandwich) earnByPrompt(s *Scheduler, step, took time.Duration) {
 		paid := min(earned, max(0, -p.credit)) // a debt is paid first
 		p.credit, p.saved = p.credit+paid, min(p.saved+earned-paid, worstDebt)
 	case slices.ContainsFunc(s.running, agedPrompt):
-		p.credit = min(p.credit+p.share(s, min(step, took, s.cfg.Bound)), p.mostCredit(s))
+		p.credit = min(p.credit+p.share(s, min(step, took, s.cfg.Bound)), p.maxCredit(s))
 	}
 }
 
@@ -340,13 +340,13 @@ func (p *sandwich) share(s *Scheduler, d time.Duration) time.Duration {
 	return time.Duration(s.cfg.Quantum * float64(d))
 }
 
-// mostCredit bounds the credit for quanta next to decoding.
-func (p *sandwich) mostCredit(s *Scheduler) time.Duration { return max(p.step, s.cfg.Bound) }
+// maxCredit bounds the credit for quanta next to decoding.
+func (p *sandwich) maxCredit(s *Scheduler) time.Duration { return max(p.step, s.cfg.Bound) }
 
 // timeRows updates the time per row of proactive prompts by a chunk that ended: the mean of the
 // last value and the new one.
 func (p *sandwich) timeRows(s *Scheduler, r *request) {
-	if r.class != Proactive || r.rows < leastChunk {
+	if r.class != Proactive || r.rows < minChunk {
 		return
 	}
 	took := (s.now - r.chunk) / time.Duration(r.rows)

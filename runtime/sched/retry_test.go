@@ -128,7 +128,7 @@ func TestProactiveWaitsForTheReactiveQueue(t *testing.T) {
 		burst(Reactive, 30)
 		burst(Proactive, 40)
 		// 30 reactive ones and the first proactive one, a tenth of a second each; fcfs is blind
-		if told, least := d.retry, 3*time.Second; name == DefaultPolicy && told < least || told > 2*least {
+		if told, minimum := d.retry, 3*time.Second; name == DefaultPolicy && told < minimum || told > 2*minimum {
 			t.Errorf("%s: refused for %s", name, told)
 		}
 	}

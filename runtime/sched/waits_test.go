@@ -18,8 +18,8 @@ func TestBoundedWaits(t *testing.T) {
 			Blocks: 4 + rng.IntN(20), MaxRunning: 1 + rng.IntN(6), Queue: 1 + rng.IntN(4), Chunk: 64,
 			Aging: time.Duration(20+rng.IntN(200)) * time.Millisecond,
 		}
-		const most, want = 200, 6
-		work := (most+63)/64 + want
+		const limit, want = 200, 6
+		work := (limit+63)/64 + want
 		bound := int(cfg.Aging/time.Millisecond) + 2*want*work*(2*cfg.Queue+cfg.MaxRunning+1)
 		d := newDriver(cfg, rng)
 		next := ID(1)
@@ -29,7 +29,7 @@ func TestBoundedWaits(t *testing.T) {
 				if st.Waiting[class] >= cfg.Queue {
 					class = 1 - class
 				}
-				prompt := make([]int32, 1+rng.IntN(most-want))
+				prompt := make([]int32, 1+rng.IntN(limit-want))
 				prompt[0] = int32(next) // nothing is shared
 				d.arrive(next, class, prompt, 1+rng.IntN(want))
 				next++

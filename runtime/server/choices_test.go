@@ -21,7 +21,7 @@ type seeded struct {
 	fake
 	mu     sync.Mutex
 	at     int
-	most   int
+	max    int
 	begun  bool // a request has its first token
 	early  bool // a later choice ran before the first token
 	full   int  // number of later choices to refuse
@@ -40,7 +40,7 @@ func (s *seeded) Generate(ctx context.Context, r api.Request, emit func(api.Toke
 		s.early = true
 	}
 	s.at++
-	s.most = max(s.most, s.at)
+	s.max = max(s.max, s.at)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -106,8 +106,8 @@ func testChoices(t *testing.T) {
 		at(v, "usage", "completion_tokens") != 18.0 || at(v, "usage", "prompt_tokens_details", "cached_tokens") != 6.0 {
 		t.Errorf("%q, %v", got, at(v, "usage"))
 	}
-	if g.early || g.most > 4 || g.most < 2 {
-		t.Errorf("a copy ran before the prompt was there: %v; %d ran at once", g.early, g.most)
+	if g.early || g.max > 4 || g.max < 2 {
+		t.Errorf("a copy ran before the prompt was there: %v; %d ran at once", g.early, g.max)
 	}
 	g.full = 5 // after the first choice a full queue makes choices wait
 	w := post(t, New(g, Options{}), "/v1/completions", body+`,"stream":true,"stream_options":{"include_usage":true}}`)

@@ -26,9 +26,9 @@ func crowdSize(t *testing.T, want int) int {
 	if testing.Short() {
 		want /= 8
 	}
-	if most := (int(limit.Cur) - 600) / 2; most < want {
-		t.Logf("%d connections instead of %d: only %d descriptors", most, want, limit.Cur)
-		return max(most, 64)
+	if bound := (int(limit.Cur) - 600) / 2; bound < want {
+		t.Logf("%d connections instead of %d: only %d descriptors", bound, want, limit.Cur)
+		return max(bound, 64)
 	}
 	return want
 }

@@ -104,13 +104,13 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	return e, nil
 }
 
-// ContextLimit returns the default limit of a request in tokens: most, or the context of the model
+// ContextLimit returns the default limit of a request in tokens: limit, or the context of the model
 // if it is known and shorter.
-func (s *Session) ContextLimit(most int) int {
+func (s *Session) ContextLimit(limit int) int {
 	if s.Shape.Context > 0 {
-		return min(most, s.Shape.Context)
+		return min(limit, s.Shape.Context)
 	}
-	return most
+	return limit
 }
 
 // Generator returns a generator that answers the requests of a server with an engine of the
@@ -124,11 +124,11 @@ func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
 func (s *Session) Describe() answer.Model {
 	m := answer.Model{Name: s.Name, Arch: s.File.Architecture(), Bytes: s.File.Size(), Digest: s.Shape.Digest()}
 	m.Template, _ = s.File.String("tokenizer.chat_template")
-	most := map[string]int64{}
+	elements := map[string]int64{}
 	for _, t := range s.File.Tensors() {
 		n, kind := int64(t.Elems()), t.Type.String()
 		m.Parameters += n
-		if most[kind] += n; most[kind] > most[m.Type] {
+		if elements[kind] += n; elements[kind] > elements[m.Type] {
 			m.Type = kind
 		}
 	}

@@ -168,13 +168,13 @@ func (s *Session) RunnerOptions(blocks, logitRows int) (o forward.Options, done 
 }
 
 // WithRunner opens a runner with a KV cache of the given number of positions, calls fn on the
-// thread of worker 0, closes the runner and returns the error of fn. max(positions, most) is
+// thread of worker 0, closes the runner and returns the error of fn. max(positions, limit) is
 // exec.Options.Context, and logitRows is exec.Options.LogitRows. If the runner cannot be opened,
 // the error is a *LoadError.
-func (s *Session) WithRunner(ctx context.Context, positions, most, logitRows int,
+func (s *Session) WithRunner(ctx context.Context, positions, limit, logitRows int,
 	fn func(r *forward.Runner, l *pool.Leader) error) error {
 	o, done := s.RunnerOptions(kvcache.BlocksFor(positions), logitRows)
-	o.Context = max(positions, most)
+	o.Context = max(positions, limit)
 	r, err := forward.Open(ctx, o)
 	done()
 	if err != nil {

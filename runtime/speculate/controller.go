@@ -8,27 +8,27 @@ import (
 
 // Bounds of a Controller.
 const (
-	// leastGain is the smallest ratio of expected speeds, with and without drafts, for which
+	// minGain is the smallest ratio of expected speeds, with and without drafts, for which
 	// tokens are drafted.
-	leastGain = 1.02
+	minGain = 1.02
 
 	// exploreShare is the part of the recent time that may be spent on drafts that are not expected
 	// to pay, which keep the estimates current. It stays below the bound of 1 % because costs are
 	// estimates.
 	exploreShare = 0.005
 
-	// mostExploring bounds the time saved for exploration, in steps.
-	mostExploring = 1.0
+	// maxExploring bounds the time saved for exploration, in steps.
+	maxExploring = 1.0
 
-	// leastExploreCost is the smallest cost of an exploring token, as a part of a step.
-	leastExploreCost = 0.02
+	// minExploreCost is the smallest cost of an exploring token, as a part of a step.
+	minExploreCost = 0.02
 )
 
 // Controller decides how many drafted tokens the sequences of a decode batch contribute. It learns
 // the time of steps and the acceptance of drafts. It is not safe for concurrent use.
 type Controller struct {
 	times   *stepTimes
-	rows    int // most rows of a step
+	rows    int // maximum rows of a step
 	depth   int // fixed number of tokens; 0: by expected gain; negative: none
 	again   bool
 	classes [Classes]estimate
@@ -80,7 +80,7 @@ func (c *Controller) Verified(a *Acceptance, class, tried, accepted int) {
 // number of positions.
 func (c *Controller) Stepped(rows, positions int, seconds float64) {
 	c.times.observe(rows, positions/max(1, rows), seconds)
-	c.saved = min(c.saved+exploreShare*seconds, mostExploring*seconds)
+	c.saved = min(c.saved+exploreShare*seconds, maxExploring*seconds)
 }
 
 // Allot sets the rows of each draft of a decode batch: as many as make the batch produce the most
@@ -105,15 +105,15 @@ func (c *Controller) Allot(drafts []sched.Draft, free int) {
 
 // allotByGain gives drafted tokens those of the free rows that increase the expected speed most. It
 // drafts nothing before steps without drafts were measured, and uses at most the rows of
-// stepTimes.mostRows, so that a wrong prediction costs little.
+// stepTimes.maxRows, so that a wrong prediction costs little.
 func (c *Controller) allotByGain(drafts []sched.Draft, rows, free, context int) {
 	if !c.times.measured(rows, context) {
 		return
 	}
-	free = min(free, c.times.mostRows(context)-rows)
+	free = min(free, c.times.maxRows(context)-rows)
 	c.took = c.times.fitted(c.took[:0], context)
 	plain := float64(rows) / c.took[rows-1]
-	best, speed, added, expected := plain, leastGain*plain, 0, float64(rows)
+	best, speed, added, expected := plain, minGain*plain, 0, float64(rows)
 	repeated := 0.0 // rows of later steps that compute accepted tokens again
 	c.values = c.values[:0]
 	for n := 1; n <= free; n++ {
@@ -169,7 +169,7 @@ func nextValue(drafts []sched.Draft) (best value, ok bool) {
 // explores reports whether the time saved for exploration pays for a drafted token that wastes some
 // time, and takes it if so. step is the time of a step without drafts.
 func (c *Controller) explores(wasted, step float64) bool {
-	cost := max(wasted, leastExploreCost*step)
+	cost := max(wasted, minExploreCost*step)
 	if cost > c.saved {
 		return false
 	}

@@ -61,7 +61,7 @@ func TestAllot(t *testing.T) {
 	} {
 		of := NewController(oneCurve(c.ratios), c.depth, c.again)
 		for rows := range len(c.ratios) { // as the prior says
-			for range leastSteps {
+			for range minSteps {
 				of.Stepped(rows+1, 0, c.ratios[rows]/1000)
 			}
 		}
@@ -108,7 +108,7 @@ func TestPriorByContext(t *testing.T) {
 			t.Errorf("%d rows at %d positions: %g, want %g", c.rows, c.context, got, c.want)
 		}
 	}
-	for range leastSteps {
+	for range minSteps {
 		s.observe(1, 100, 0.010)
 	}
 	if got, want := s.time(2, 512), 0.010*5.625/2.125; math.Abs(got-want) > 1e-9 {
@@ -121,7 +121,7 @@ func TestPriorByContext(t *testing.T) {
 func TestMeasuredCurves(t *testing.T) {
 	for measured, want := range map[bool]int{false: 1, true: 15} {
 		c := NewController([]Curve{{Times: linear(16, 0.01), Measured: measured}}, 0, false)
-		for range leastSteps {
+		for range minSteps {
 			c.Stepped(1, 10, 0.01)
 		}
 		list := []sched.Draft{{Known: 10, Tokens: 15, Chance: 0.99}}

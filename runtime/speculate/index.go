@@ -8,8 +8,8 @@ import (
 // orders are the lengths of the n-grams that an index finds, longest first.
 var orders = [...]int{6, 3, 2}
 
-// leastTokens is the number of tokens for which a new index has room.
-const leastTokens = 256
+// minTokens is the number of tokens for which a new index has room.
+const minTokens = 256
 
 // tokenBytes is the memory of an index per token of its capacity: the token and one slot for each
 // order.
@@ -33,7 +33,7 @@ func newIndex(n int) *index {
 
 // capacityFor returns the capacity of an index of n tokens, a power of two.
 func capacityFor(n int) int {
-	return 1 << bits.Len(uint(max(n, leastTokens)-1))
+	return 1 << bits.Len(uint(max(n, minTokens)-1))
 }
 
 // bytes returns the memory of the index.

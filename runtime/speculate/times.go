@@ -41,11 +41,11 @@ const contexts, firstContext = 5, 512
 // Steps are averaged until settledSteps; then each one moves the mean by 1/settledSteps of the
 // difference. Each step moves the common factor by 1/factorSteps of the difference. A step counts
 // as at most farStep times as long or short as expected, so that a pause of the machine has little
-// effect. A mean is used from leastSteps on.
+// effect. A mean is used from minSteps on.
 const (
 	settledSteps = 64
 	factorSteps  = 8
-	leastSteps   = 3
+	minSteps     = 3
 	farStep      = 1.5
 )
 
@@ -99,7 +99,7 @@ func (s *stepTimes) observe(rows, context int, took float64) {
 		s.factor = 1
 	}
 	t := &s.lengths[rangeOf(context)][rows-1]
-	if t.count >= leastSteps {
+	if t.count >= minSteps {
 		ratio := min(max(took/t.mean, s.factor/farStep), s.factor*farStep)
 		s.factor += (ratio - s.factor) / factorSteps
 		took = ratio * t.mean
@@ -110,17 +110,17 @@ func (s *stepTimes) observe(rows, context int, took float64) {
 
 // measured reports whether steps of so many rows were measured at about this context length.
 func (s *stepTimes) measured(rows, context int) bool {
-	return rows <= s.rows() && s.lengths[rangeOf(context)][rows-1].count >= leastSteps
+	return rows <= s.rows() && s.lengths[rangeOf(context)][rows-1].count >= minSteps
 }
 
-// mostRows returns the most rows for which times are known well enough at about this context
+// maxRows returns the most rows for which times are known well enough at about this context
 // length: twice the largest number that was measured, or all if the prior was measured.
-func (s *stepTimes) mostRows(context int) (rows int) {
+func (s *stepTimes) maxRows(context int) (rows int) {
 	if s.trusted {
 		return s.rows()
 	}
 	for i, t := range s.lengths[rangeOf(context)] {
-		if t.count >= leastSteps {
+		if t.count >= minSteps {
 			rows = 2 * (i + 1)
 		}
 	}
@@ -185,7 +185,7 @@ func (s *stepTimes) expected(at, i int) float64 {
 	first, below, above := -1, -1, -1
 	for k := range list {
 		switch {
-		case list[k].count < leastSteps:
+		case list[k].count < minSteps:
 		case first < 0:
 			first = k
 			fallthrough

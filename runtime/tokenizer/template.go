@@ -21,7 +21,7 @@ const (
 	renderSteps = 5_000_000 // plus 64 for each byte of the messages
 	renderSpare = 256 << 10 // bytes of text, plus four times the messages
 	renderMade  = 16 << 20  // bytes of all values created, plus 64 times the messages
-	renderMost  = 512 << 20 // upper bound of renderMade plus its share of the messages
+	maxRender   = 512 << 20 // upper bound of renderMade plus its share of the messages
 	renderDepth = 64        // nesting of macro calls and of lists
 )
 
@@ -29,7 +29,7 @@ const (
 func renderLimits(input int) jinja.Limits {
 	return jinja.Limits{
 		Time: renderTime, Steps: renderSteps + 64*input, Depth: renderDepth,
-		Text: renderSpare + 4*input, Bytes: min(renderMade+64*input, renderMost),
+		Text: renderSpare + 4*input, Bytes: min(renderMade+64*input, maxRender),
 	}
 }
 

@@ -250,7 +250,7 @@ func TestPairs(t *testing.T) {
 	for _, c := range []struct {
 		tok             *Tokenizer
 		query, document string
-		most            int
+		max             int
 		want            string
 	}{
 		{template, "a", "bcd", 9, "[256 97 257 98 99 100 258 97 33]"},
@@ -262,10 +262,10 @@ func TestPairs(t *testing.T) {
 	} {
 		ids, err := c.tok.EncodePair(t.Context(), c.query, c.document, 0)
 		if err == nil {
-			ids, err = c.tok.TruncatePair(t.Context(), ids, c.query, c.most)
+			ids, err = c.tok.TruncatePair(t.Context(), ids, c.query, c.max)
 		}
 		if err != nil || fmt.Sprint(ids) != c.want {
-			t.Errorf("%q and %q cut to %d: %v (%v), want %s", c.query, c.document, c.most, ids, err, c.want)
+			t.Errorf("%q and %q cut to %d: %v (%v), want %s", c.query, c.document, c.max, ids, err, c.want)
 		}
 	}
 }

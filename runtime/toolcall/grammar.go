@@ -51,9 +51,9 @@ func (f *Format) Grammar(m *grammar.Meter, r *api.Request, spans Spans, thinking
 
 // clip shortens a text that may quote a long schema.
 func clip(text string) string {
-	const most = 400
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
+	const limit = 400
+	if len(text) > limit {
+		return strings.ToValidUTF8(text[:limit], "") + "..."
 	}
 	return text
 }

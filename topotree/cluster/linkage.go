@@ -79,7 +79,7 @@ func averageLinkage(d [][]float64) []merge {
 
 // candidateCuts returns the numbers of merges before the largest jumps of the linkage.
 func candidateCuts(merges []merge, n int) []int {
-	const most = 12
+	const limit = 12
 	type jump struct {
 		at   int
 		size float64
@@ -90,7 +90,7 @@ func candidateCuts(merges []merge, n int) []int {
 	}
 	slices.SortFunc(jumps, func(a, b jump) int { return cmp.Compare(b.size, a.size) })
 	var out []int
-	for _, j := range jumps[:min(most, len(jumps))] {
+	for _, j := range jumps[:min(limit, len(jumps))] {
 		out = append(out, j.at)
 	}
 	return out
@@ -141,7 +141,7 @@ func separation(d [][]float64, part [][]int) (effect, contrast float64) {
 		return mean, squares, n
 	}
 	var gap, squares, freedom float64
-	least := math.Inf(1)
+	smallest := math.Inf(1)
 	for a := range part {
 		within, s, n := block(part[a], part[a])
 		squares += s
@@ -157,10 +157,10 @@ func separation(d [][]float64, part [][]int) (effect, contrast float64) {
 			freedom += math.Max(0, n-1)
 		}
 		gap += near - within
-		least = math.Min(least, near-within)
+		smallest = math.Min(smallest, near-within)
 	}
 	gap /= float64(len(part))
-	if math.IsNaN(gap) || math.IsInf(gap, 0) || least < gap/2 {
+	if math.IsNaN(gap) || math.IsInf(gap, 0) || smallest < gap/2 {
 		return 0, 0
 	}
 	sd := math.Sqrt(squares / math.Max(1, freedom))

@@ -103,7 +103,7 @@ func (p textPrinter) memoryText(n *topotree.Node) string {
 
 // pus lists the PUs of nodes on one line, with the number of removed ones.
 func (p textPrinter) pus(nodes []*topotree.Node) string {
-	const most, wide = 6, 60
+	const limit, wide = 6, 60
 	on, active, removed := "", 0, 0
 	for i, n := range nodes {
 		kept := n.CPUs.Intersect(p.kept)
@@ -115,7 +115,7 @@ func (p textPrinter) pus(nodes []*topotree.Node) string {
 		}
 		switch {
 		case i > 0 && strings.HasSuffix(on, "..."):
-		case i == most || len(on)+len(text) > wide && i > 0:
+		case i == limit || len(on)+len(text) > wide && i > 0:
 			on += " | ..."
 		case len(text) > wide:
 			on = text[:strings.LastIndexByte(text[:wide], ',')+1] + "..."

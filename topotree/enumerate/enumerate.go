@@ -133,15 +133,15 @@ func (w *walk) groupsOf(q classTree) []classTree {
 	}
 	for d := 1; d < len(levels); d++ {
 		span := 0 // greatest common divisor of the child counts
-		most := 0
+		largest := 0
 		for _, parent := range levels[d-1] {
 			span = num.GCD(span, len(parent.kids))
-			most = max(most, len(parent.kids))
+			largest = max(largest, len(parent.kids))
 		}
 		for n := 2; n <= span; n++ {
 			for t := 1; n*t <= span; t++ {
 				x := topotree.Group(n, t, d)
-				if span%(n*t) == 0 && n < most && !slices.Contains(w.b.First, x) {
+				if span%(n*t) == 0 && n < largest && !slices.Contains(w.b.First, x) {
 					try(x)
 				}
 			}

@@ -34,12 +34,12 @@ func oracle(t *testing.T, base *topotree.Tree, maxGroups int) map[string]int {
 		var next []*topotree.Tree
 		for _, tree := range frontier {
 			for d := 1; d <= tree.Depth(); d++ {
-				most := 0
+				largest := 0
 				for _, p := range tree.Level(d - 1) {
-					most = max(most, len(p.Children))
+					largest = max(largest, len(p.Children))
 				}
-				for n := 2; n < most; n++ {
-					for stride := 1; stride <= most; stride++ {
+				for n := 2; n < largest; n++ {
+					for stride := 1; stride <= largest; stride++ {
 						g, err := tree.Apply(topotree.Group(n, stride, d))
 						if err != nil {
 							continue
@@ -80,14 +80,14 @@ func oracleRemoves(tree *topotree.Tree) []topotree.Transform {
 	full := tree.Full()
 	for d := 1; d <= tree.Depth(); d++ {
 		colors := map[topotree.Color]bool{}
-		most := 0
+		largest := 0
 		for _, p := range full.Level(d - 1) {
 			if len(p.Children) > 1 {
 				colors[p.Color] = true
 			}
-			most = max(most, len(p.Children))
+			largest = max(largest, len(p.Children))
 		}
-		for n := 1; n < most; n++ {
+		for n := 1; n < largest; n++ {
 			out = append(out, topotree.Remove(n, d))
 			if len(colors) <= 3 {
 				for c := range colors {

@@ -24,8 +24,8 @@ const (
 // each rank free.
 func (w *walk) always(p *profiles.Profile, tree *topotree.Tree) {
 	all, cores := w.site.usable, w.site.cores
-	if all.Count() > w.site.most { // the quota covers fewer
-		all = p.FirstPUs(w.site.most)
+	if all.Count() > w.site.max { // the quota covers fewer
+		all = p.FirstPUs(w.site.max)
 		cores = all.Intersect(cores)
 	}
 	whole := []topotree.CPUSet{all}

@@ -65,7 +65,7 @@ func Enumerate(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space, 
 		seen: map[string]bool{}, cuts: map[*topotree.Tree][]cut{}, met: map[meeting]bool{},
 		space: &Space{Refused: map[string]int{}}}
 	if o.Threads > 0 {
-		w.site.most = min(w.site.most, o.Threads)
+		w.site.max = min(w.site.max, o.Threads)
 	}
 	w.space.site, w.space.capacity, w.space.alike = w.site, w.capacity, o.Alike
 	w.always(p, tree)

@@ -183,12 +183,12 @@ func (c *completion) single(path roofline.Path, of topotree.CPUSet) bool {
 // of both.
 func relative(t, fastest topotree.CoreType) (share float64, by string) {
 	for _, v := range []struct {
-		of, most int
-		by       string
+		of, max int
+		by      string
 	}{{t.Capacity, fastest.Capacity, "cpu_capacity"}, {t.BaseMHz, fastest.BaseMHz, "base clock"},
 		{t.MaxMHz, fastest.MaxMHz, "maximum clock"}} {
-		if v.of > 0 && v.most > 0 {
-			return math.Min(1, float64(v.of)/float64(v.most)), v.by
+		if v.of > 0 && v.max > 0 {
+			return math.Min(1, float64(v.of)/float64(v.max)), v.by
 		}
 	}
 	return 0, ""

@@ -65,9 +65,9 @@ func (p *Predictor) together(active topotree.CPUSet, rates []float64) {
 	for _, v := range rates {
 		sum += v
 	}
-	if most := p.read(active, nil); most > 0 && sum > most {
+	if limit := p.read(active, nil); limit > 0 && sum > limit {
 		for i := range rates {
-			rates[i] *= most / sum
+			rates[i] *= limit / sum
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 type site struct {
 	usable topotree.CPUSet // PUs that the process may use
 	cores  topotree.CPUSet // one PU of each core
-	most   int             // number of PUs that the quota covers
+	max    int             // number of PUs that the quota covers
 	nodes  []topotree.MemoryNode
 	sized  bool // the sizes of the nodes are known
 }
 
 func newSite(p *profiles.Profile) *site {
-	s := &site{usable: p.Machine.Online.Intersect(p.Machine.Allowed), most: p.QuotaPUs()}
-	if s.most == 0 {
-		s.most = s.usable.Count()
+	s := &site{usable: p.Machine.Online.Intersect(p.Machine.Allowed), max: p.QuotaPUs()}
+	if s.max == 0 {
+		s.max = s.usable.Count()
 	}
 	for _, n := range p.Machine.Memory {
 		if !n.Device && p.Machine.MayUse(n.ID) {
@@ -61,6 +61,6 @@ func (s *site) nodesOf(pus topotree.CPUSet) (out []int, ok bool) {
 
 // fits reports whether the quota covers the PUs of both phases and the process may use them.
 func (s *site) fits(prefill, decode topotree.CPUSet) bool {
-	return !prefill.IsEmpty() && !decode.IsEmpty() && prefill.Count() <= s.most && decode.Count() <= s.most &&
+	return !prefill.IsEmpty() && !decode.IsEmpty() && prefill.Count() <= s.max && decode.Count() <= s.max &&
 		prefill.In(s.usable) && decode.In(s.usable)
 }

@@ -51,12 +51,12 @@ type gridTime struct {
 	Interleaved float64
 }
 
-// A schedule counts as timed again from leastRuns runs on. A search repeats the best schedules
+// A schedule counts as timed again from minRuns runs on. A search repeats the best schedules
 // only. The first run of a winner is biased by its selection and is left out.
 const (
-	leastRuns   = 3
+	minRuns     = 3
 	settledRuns = 8       // of the exhaustive search, after the first
-	leastTimed  = 100     // minimum schedules of an M that is judged
+	minTimed    = 100     // minimum schedules of an M that is judged
 	maxGridText = 1 << 30 // bytes of an uncompressed journal
 	maxGridLine = 1 << 16
 	maxGridSide = 1 << 20 // rows, columns or k of a weight
@@ -246,12 +246,12 @@ func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns, n int) (out []gridC
 		}
 	}
 	for m, at := range best {
-		if len(all[at]) < leastTimed {
+		if len(all[at]) < minTimed {
 			continue
 		}
 		c := cellOf(at, all[at])
 		for other, timed := range all {
-			if other.m == m && other != at && len(timed) >= leastTimed {
+			if other.m == m && other != at && len(timed) >= minTimed {
 				c.Elsewhere = append(c.Elsewhere, cellOf(other, timed))
 			}
 		}
@@ -275,7 +275,7 @@ func cellOf(at gridPlace, timed map[plans.Schedule]*gridRuns) gridCell {
 }
 
 func (r *gridRuns) time() gridTime {
-	t := gridTime{Retimed: r.runs >= leastRuns}
+	t := gridTime{Retimed: r.runs >= minRuns}
 	if r.interleaved >= settledRuns {
 		t.Interleaved = search.Sample{Seconds: r.exhaustive}.Fast()
 	}
@@ -289,11 +289,11 @@ func (r *gridRuns) time() gridTime {
 
 // fastest returns the minimum of all times. It is biased by selection.
 func (c *gridCell) fastest() float64 {
-	least := math.Inf(1)
+	smallest := math.Inf(1)
 	for _, t := range c.Timed {
-		least = min(least, t.Seconds)
+		smallest = min(smallest, t.Seconds)
 	}
-	return least
+	return smallest
 }
 
 // Best returns the fastest schedule that was timed again, or false without one.

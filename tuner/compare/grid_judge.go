@@ -77,7 +77,7 @@ func (g *grid) judge(host *profiles.Profile) (rows []HeuristicRow, err error) {
 	for _, c := range g.Cells {
 		chosen, _ := plan.Prefill.Lookup(g.Key, c.M)
 		c = g.wholeOf(c, chosen)
-		best, least, ok := c.Best()
+		best, smallest, ok := c.Best()
 		if !ok {
 			continue
 		}
@@ -86,18 +86,18 @@ func (g *grid) judge(host *profiles.Profile) (rows []HeuristicRow, err error) {
 			Columns: c.Columns,
 			Choice:  chosen.String(), Best: best.String(), Timed: len(c.Timed)}
 		if x, ok := c.Timed[s]; ok {
-			row.Share, row.Runs = least/x.Seconds, "once"
+			row.Share, row.Runs = smallest/x.Seconds, "once"
 			if x.Retimed {
 				row.Runs = "again"
 			}
 			if x.Interleaved > 0 {
-				best, least, _ = c.BestInterleaved()
-				row.Share, row.Runs, row.Best = least/x.Interleaved, "interleaved", best.String()
+				best, smallest, _ = c.BestInterleaved()
+				row.Share, row.Runs, row.Best = smallest/x.Interleaved, "interleaved", best.String()
 			}
 		} else if share, columns, ok := g.elsewhere(c, chosen); ok {
 			row.Share, row.Runs, row.Columns = share, "elsewhere", columns
 		} else if near, scatter, ok := c.near(s); ok {
-			row.Share, row.Runs = least/c.Timed[near].Seconds, "near"
+			row.Share, row.Runs = smallest/c.Timed[near].Seconds, "near"
 			row.Near, row.Scatter = near.String(), scatter
 		}
 		rows = append(rows, row)
@@ -158,14 +158,14 @@ func (c *gridCell) near(s plans.Schedule) (near plans.Schedule, scatter float64,
 // neighbor returns the nearest other schedule of the same kernel and scheme within nearest. Among
 // equals it returns the one that was timed most, then the slowest, so that no choice is overrated.
 func (c *gridCell) neighbor(s plans.Schedule) (best plans.Schedule, ok bool) {
-	least, timed := math.Inf(1), gridTime{}
+	smallest, timed := math.Inf(1), gridTime{}
 	for x, t := range c.Timed {
 		far, alike := c.far(x, s)
-		if !alike || x == s || far > nearest || far > least {
+		if !alike || x == s || far > nearest || far > smallest {
 			continue
 		}
-		if far < least || t.Retimed && !timed.Retimed || t.Retimed == timed.Retimed && t.Seconds > timed.Seconds {
-			least, timed, best, ok = far, t, x, true
+		if far < smallest || t.Retimed && !timed.Retimed || t.Retimed == timed.Retimed && t.Seconds > timed.Seconds {
+			smallest, timed, best, ok = far, t, x, true
 		}
 	}
 	return best, ok

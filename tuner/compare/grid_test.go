@@ -26,18 +26,18 @@ func gridText() string {
 				"\n", m, n, schedule, nth, seconds)
 	}
 	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice "
-	for i := range leastTimed {
+	for i := range minTimed {
 		slice := fmt.Sprintf("%dx%dx%d", 14*(1+i/32), 32*(i%32+1), 32*(1+i/32))
 		line(9, 2048, tile+slice, 0, 3e-3)
 		line(300, 1024, tile+slice, 0, 3e-3)
 	}
 	line(9, 2048, tile+"7x32xall ways 1x2", 0, 1e-4) // an outlier
-	for nth := range leastRuns {
+	for nth := range minRuns {
 		line(9, 2048, tile+"7x64xall packed", nth, []float64{1e-4, 2e-3, 2e-3}[nth])
 	}
 	line(9, 1024, tile+"7x64xall", 0, 1e-3)
 	line(300, 2048, tile+"14x64xall", 0, 4e-3)
-	for nth := range leastRuns {
+	for nth := range minRuns {
 		line(300, 2048, tile+"28x64xall", nth, 2e-3)
 	}
 	b.WriteString(`{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m 9 n 20`) // an incomplete line

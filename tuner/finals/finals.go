@@ -129,11 +129,11 @@ func addTuned(r *arms.Race, e Entry, pair [phase.Count]int) {
 }
 
 // pairs returns the sets of prefill and decode that are combined to whole configurations, at most
-// most: the best of both, the pairs of the ranking, and each set at least once.
-func (e *Entry) pairs(ranked *ranking.Ranking, most int) (out [][phase.Count]int) {
+// limit: the best of both, the pairs of the ranking, and each set at least once.
+func (e *Entry) pairs(ranked *ranking.Ranking, limit int) (out [][phase.Count]int) {
 	add := func(pre, dec int) {
 		pair := [phase.Count]int{phase.Prefill: pre, phase.Decode: dec}
-		if pre >= 0 && dec >= 0 && len(out) < most && !slices.Contains(out, pair) {
+		if pre >= 0 && dec >= 0 && len(out) < limit && !slices.Contains(out, pair) {
 			out = append(out, pair)
 		}
 	}

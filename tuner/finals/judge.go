@@ -92,13 +92,13 @@ func (j *jury) phase(ph phase.Phase, devices bool) *arms.Arm {
 	equal := j.over(j.Arms[1], ph)
 	// If the equal arms differ significantly, the rounds measure something else as well.
 	differ := equal.Rounds > 0 && (equal.Low > 0 || equal.High < 0)
-	best, most := j.Arms[0], 0.0
+	best, gain := j.Arms[0], 0.0
 	for _, a := range j.Arms[2:] {
 		if a.On != j.Home || a.Unpinned || a.Lost != "" || a.OnDevice[ph] && !devices {
 			continue
 		}
-		if g := j.over(a, ph); (g.Beats(noise) || g.Likely() && !differ) && g.Median > most {
-			best, most = a, g.Median
+		if g := j.over(a, ph); (g.Beats(noise) || g.Likely() && !differ) && g.Median > gain {
+			best, gain = a, g.Median
 		}
 	}
 	return best
@@ -107,14 +107,14 @@ func (j *jury) phase(ph phase.Phase, devices bool) *arms.Arm {
 // ranks returns the arm of another partition that wins both phases, or nil if no gain outweighs the
 // change of bits.
 func (j *jury) ranks(home [phase.Count]*arms.Arm) (best *arms.Arm) {
-	least := j.speed(home) / arms.Worth(j.allowTP)
+	fastest := j.speed(home) / arms.Worth(j.allowTP)
 	for _, a := range j.Arms[2:] {
 		g := a.GainOver(&j.Arms[0].Standing)
 		if a.On == j.Home || a.Lost != "" || g.Rounds < arms.MinRounds || g.Low <= 0 {
 			continue
 		}
-		if speed := j.speed([phase.Count]*arms.Arm{a, a}); speed > least {
-			best, least = a, speed
+		if speed := j.speed([phase.Count]*arms.Arm{a, a}); speed > fastest {
+			best, fastest = a, speed
 		}
 	}
 	return best

@@ -132,14 +132,14 @@ func addSet(r *arms.Race, won Result, pus topotree.CPUSet) {
 	}
 }
 
-// mostSetPUs is the largest number of PUs whose subsets are all raced.
-const mostSetPUs = 4
+// maxSetPUs is the largest number of PUs whose subsets are all raced.
+const maxSetPUs = 4
 
 // EverySetFits returns an error if a plan has too many PUs to race all subsets.
 func EverySetFits(pus topotree.CPUSet) error {
-	if pus.Count() > mostSetPUs {
+	if pus.Count() > maxSetPUs {
 		return fmt.Errorf("--every-set: %d PUs have too many sets to race; restrict them by --threads %d",
-			pus.Count(), mostSetPUs)
+			pus.Count(), maxSetPUs)
 	}
 	return nil
 }

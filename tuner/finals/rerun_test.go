@@ -107,7 +107,7 @@ func TestEverySet(t *testing.T) {
 	if len(f.Arms) != 3 || !f.Arms[1].Phases[phase.Prefill].PUs.Equal(topotree.NewCPUSet(1)) {
 		t.Errorf("%d arms", len(f.Arms))
 	}
-	won.Partition.Plan.Ranks[0].PUs = topotree.CPURange(0, mostSetPUs)
+	won.Partition.Plan.Ranks[0].PUs = topotree.CPURange(0, maxSetPUs)
 	f.Run = run.New(run.Options{})
 	if addSets(f, won); len(f.Arms) != 3 || len(f.Run.Rejected) != 1 {
 		t.Errorf("a winner with more PUs than the default plan: %d arms, %+v", len(f.Arms), f.Run.Rejected)

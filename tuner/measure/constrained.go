@@ -107,10 +107,10 @@ func (c *constrained) run(ctx context.Context, held bool) (float64, error) {
 	return float64(c.Tokens*len(c.prompts)) / time.Since(began).Seconds(), context.Cause(ctx)
 }
 
-// one generates an answer of at most most tokens and returns its number of tokens.
-func (c *constrained) one(ctx context.Context, prompt []int32, most int, held bool) (int, error) {
-	r := api.Request{Prompt: prompt, MaxTokens: most, IgnoreEOS: !held,
-		Sampling: api.Sampling{Temperature: 1, TopK: 40, Seed: uint64(most)}}
+// one generates an answer of at most limit tokens and returns its number of tokens.
+func (c *constrained) one(ctx context.Context, prompt []int32, limit int, held bool) (int, error) {
+	r := api.Request{Prompt: prompt, MaxTokens: limit, IgnoreEOS: !held,
+		Sampling: api.Sampling{Temperature: 1, TopK: 40, Seed: uint64(limit)}}
 	if held {
 		c.mu.Lock()
 		c.answers++
@@ -120,7 +120,7 @@ func (c *constrained) one(ctx context.Context, prompt []int32, most int, held bo
 	}
 	res, err := c.Generate(ctx, r, func(api.Token) error { return nil })
 	if err == nil && res.Tokens == 0 {
-		err = fmt.Errorf("an answer of at most %d tokens has none", most)
+		err = fmt.Errorf("an answer of at most %d tokens has none", limit)
 	}
 	return res.Tokens, err
 }

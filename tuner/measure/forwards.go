@@ -27,25 +27,25 @@ func (f Forward) Name() string {
 }
 
 // ForwardPositions returns the maximum number of KV positions of a forward, over all sequences.
-func ForwardPositions(list []Forward) (most int) {
+func ForwardPositions(list []Forward) (largest int) {
 	for _, f := range list {
 		n := f.Context + f.Rows
 		if !f.Prefill {
 			n = f.Rows * kvcache.BlocksFor(f.Context+1) * kvcache.BlockTokens
 		}
-		most = max(most, n)
+		largest = max(largest, n)
 	}
-	return most
+	return largest
 }
 
 // ForwardLogits returns the maximum number of rows with logits of a forward.
-func ForwardLogits(list []Forward) (most int) {
+func ForwardLogits(list []Forward) (largest int) {
 	for _, f := range list {
-		if most = max(most, 1); !f.Prefill {
-			most = max(most, f.Rows)
+		if largest = max(largest, 1); !f.Prefill {
+			largest = max(largest, f.Rows)
 		}
 	}
-	return most
+	return largest
 }
 
 // batch returns the batch of the forward, after positions with arbitrary contents: the duration of

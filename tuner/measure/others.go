@@ -55,15 +55,15 @@ func (o *Others) Share() float64 {
 		taken[t.pu] -= own
 		all -= own
 	}
-	most := 0.0
+	largest := 0.0
 	for pu := range o.pus.All() {
-		most = max(most, taken[pu])
+		largest = max(largest, taken[pu])
 	}
 	wall := after.uptime - o.before.uptime
 	if !(wall > 0) {
 		return 0
 	}
-	return max(0, min(most, all)/wall)
+	return max(0, min(largest, all)/wall)
 }
 
 func readLedger(proc string) ledger {

@@ -185,13 +185,13 @@ type RooflineErrors struct {
 	Right int `json:"right,omitempty"`
 }
 
-// ErrorsOf returns the errors of ops that take at least least seconds.
-func ErrorsOf(rows []RooflineRow, least float64) RooflineErrors {
-	e := RooflineErrors{Least: least}
+// ErrorsOf returns the errors of ops that take at least minimum seconds.
+func ErrorsOf(rows []RooflineRow, minimum float64) RooflineErrors {
+	e := RooflineErrors{Least: minimum}
 	var off []float64
 	for i := range rows {
 		r := &rows[i]
-		if r.Seconds < least || r.Seconds == 0 {
+		if r.Seconds < minimum || r.Seconds == 0 {
 			continue
 		}
 		off = append(off, math.Abs(r.Error))

@@ -33,12 +33,12 @@ const (
 
 // anchorsOf returns the rows of the anchors of a phase, ascending.
 func (o *RooflineOptions) anchorsOf(phase string) [2]int {
-	most := max(1, o.Placer.Plan.BatchMax)
+	limit := max(1, o.Placer.Plan.BatchMax)
 	if phase == cost.Phases[1] {
-		few := min(2, most)
-		return [2]int{few, max(few, most*3/4)}
+		few := min(2, limit)
+		return [2]int{few, max(few, limit*3/4)}
 	}
-	few := max(anchorFew, 2*most)
+	few := max(anchorFew, 2*limit)
 	return [2]int{few, max(4*few, min(anchorMany, slices.Max(o.Rows)))}
 }
 

@@ -132,12 +132,12 @@ func TestAnchorsOfBusyMachines(t *testing.T) {
 // chunk.
 func TestAnchorRows(t *testing.T) {
 	o := rooflineOf(t, 1)
-	for _, most := range []int{0, 1, 2, 3, 16, 64, 256} {
-		o.Placer.Plan.BatchMax = most
+	for _, limit := range []int{0, 1, 2, 3, 16, 64, 256} {
+		o.Placer.Plan.BatchMax = limit
 		for _, phase := range cost.Phases {
 			for _, m := range o.anchorsOf(phase) {
-				if most > 0 && o.Phase(m) != phase || m < 1 || m > o.Longest() {
-					t.Errorf("batches of %d: %d rows are %s and no anchor of %s", most, m, o.Phase(m), phase)
+				if limit > 0 && o.Phase(m) != phase || m < 1 || m > o.Longest() {
+					t.Errorf("batches of %d: %d rows are %s and no anchor of %s", limit, m, o.Phase(m), phase)
 				}
 			}
 		}

@@ -180,13 +180,13 @@ func (l *Loader) load(ctx context.Context, p *Partition) error {
 }
 
 // weights returns the model's weights, or random weights of its shapes.
-func (l *Loader) weights(ctx context.Context, most int64) (*gguf.File, error) {
+func (l *Loader) weights(ctx context.Context, limit int64) (*gguf.File, error) {
 	if l.subject.File != nil {
 		return l.subject.File, nil
 	}
 	if l.random == nil {
 		var err error
-		if l.random, l.part, err = rig.RandomModel(ctx, *l.subject.Config, l.subject.Type, most,
+		if l.random, l.part, err = rig.RandomModel(ctx, *l.subject.Config, l.subject.Type, limit,
 			l.run.Seed); err != nil {
 			return nil, err
 		}

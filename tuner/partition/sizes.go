@@ -28,11 +28,11 @@ func (p *Partition) ColdBytes(rate float64, budget time.Duration) int64 {
 
 // randomBytes returns the size of a model with random weights.
 func (p *Partition) randomBytes(budget time.Duration) int64 {
-	most := p.ColdBytes(8<<20, budget)
+	limit := p.ColdBytes(8<<20, budget)
 	if free := mem.Available(); free > 0 {
-		most = min(most, free/4)
+		limit = min(limit, free/4)
 	}
-	return most
+	return limit
 }
 
 // Numbers of positions before each sequence of a decode forward, and before one sequence in a step

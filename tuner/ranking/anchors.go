@@ -34,11 +34,11 @@ var errNoTime = errors.New("the time for anchors is over")
 // other products to check the predictions, for about the duration within. The profile must be of
 // this machine.
 func Anchors(ctx context.Context, o Options, within time.Duration) (*Calibration, error) {
-	return anchors(ctx, o, within, max(leastAnchor, min(mostAnchor, within/anchorParts)))
+	return anchors(ctx, o, within, max(minAnchor, min(maxAnchor, within/anchorParts)))
 }
 
 // anchors is Anchors with a minimum duration of each product.
-func anchors(ctx context.Context, o Options, within, least time.Duration) (*Calibration, error) {
+func anchors(ctx context.Context, o Options, within, minimum time.Duration) (*Calibration, error) {
 	plan, profile, _, err := o.untuned()
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func anchors(ctx context.Context, o Options, within, least time.Duration) (*Cali
 		return nil, err
 	}
 	c := &calibration{plan: plan, predictor: predictor, pus: plan.Prefill.PUs,
-		least: least, out: &Calibration{Types: map[string]roofline.Efficiency{}}}
+		min: minimum, out: &Calibration{Types: map[string]roofline.Efficiency{}}}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoTime)
 	defer cancel()
 	if err := c.measure(ctx, o); err != nil && !errors.Is(err, errNoTime) {
@@ -70,15 +70,15 @@ type calibration struct {
 	pus       topotree.CPUSet
 	took      []kernels.ProductTime
 	alone     []kernels.ProductTime // the first anchors on the first PU alone
-	least     time.Duration         // minimum duration of each product
+	min       time.Duration         // minimum duration of each product
 	out       *Calibration
 }
 
 // Each product gets a part of the time of all. Much shorter samples are too noisy for the
 // multiplying anchors.
 const (
-	leastAnchor = 10 * time.Millisecond
-	mostAnchor  = 300 * time.Millisecond
+	minAnchor   = 10 * time.Millisecond
+	maxAnchor   = 300 * time.Millisecond
 	anchorParts = 30
 )
 
@@ -110,7 +110,7 @@ func (c *calibration) measure(ctx context.Context, o Options) error {
 		}
 		plan := *c.plan
 		plan.Prefill.PUs, plan.Prefill.Tables, plan.Classes = stage.pus, stage.tables, nil
-		po := kernels.ProductOptions{Plan: &plan, Rows: stage.rows, Cold: true, Least: c.least,
+		po := kernels.ProductOptions{Plan: &plan, Rows: stage.rows, Cold: true, Least: c.min,
 			Round: int(min(anchorRound, kernels.ColdBytes(o.Profile, all))), Seed: 1}
 		err := kernels.TimeProducts(ctx, po, func(t kernels.ProductTime) { *stage.to = append(*stage.to, t) })
 		if err != nil {

@@ -30,7 +30,7 @@ func (c *calibration) attention(ctx context.Context, o Options) error {
 	}
 	ao := kernels.AttentionOptions{PUs: c.plan.Prefill.PUs, ISA: isa, KV: c.plan.KV, Dot: c.plan.Attention,
 		HeadDim: s.HeadDim, KVHeads: s.KVHeads, Groups: []int{s.Heads / s.KVHeads}, Decode: []int{anchorDepth},
-		Prefill: []int{anchorPrompt}, Batch: 1, Chunk: anchorPrompt, Least: c.least, Seed: 1,
+		Prefill: []int{anchorPrompt}, Batch: 1, Chunk: anchorPrompt, Least: c.min, Seed: 1,
 		Cold: int(min(anchorRound, kernels.ColdBytes(o.Profile, c.plan.Prefill.PUs)))}
 	decode, prefill, err := attentionAnchors(ctx, ao)
 	if err != nil {

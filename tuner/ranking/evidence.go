@@ -50,11 +50,11 @@ func (r *Ranking) Trace() *evidence.Trace {
 
 // Note returns a sentence if the objective cannot be met, or "".
 func (r *Ranking) Note() string {
-	most := 0.0
+	largest := 0.0
 	for _, c := range r.Ranked {
-		most = max(most, c.Report.Attainment(r.SLO))
+		largest = max(largest, c.Report.Attainment(r.SLO))
 	}
-	if most > 0 {
+	if largest > 0 {
 		return ""
 	}
 	first, each := time.Duration(0), time.Duration(0)

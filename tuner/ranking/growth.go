@@ -41,7 +41,7 @@ func Growth(ctx context.Context, o Options, sizes []int, visit func(GrowthRow)) 
 		}
 		o.Profile = host
 		runtime.GC()
-		most, stop := watchHeap()
+		peak, stop := watchHeap()
 		began := time.Now()
 		r, err := Simulate(ctx, o)
 		took := time.Since(began)
@@ -51,7 +51,7 @@ func Growth(ctx context.Context, o Options, sizes []int, visit func(GrowthRow)) 
 		}
 		visit(GrowthRow{PUs: n, Nodes: len(NodeIDs(host)), Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections,
 			Configurations: r.Configs, DistinctCosts: r.Costs, Simulated: len(r.Ranked), Seconds: took.Seconds(),
-			Bytes: *most})
+			Bytes: *peak})
 	}
 	return nil
 }
@@ -92,16 +92,16 @@ func machineOf(pus int) (*profiles.Profile, error) {
 }
 
 // watchHeap records the maximum heap size until it is stopped.
-func watchHeap() (most *uint64, stop func()) {
+func watchHeap() (peak *uint64, stop func()) {
 	const live = "/memory/classes/heap/objects:bytes"
-	most = new(uint64)
+	peak = new(uint64)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		sample := []metrics.Sample{{Name: live}}
 		for tick := time.NewTicker(5 * time.Millisecond); ; {
 			metrics.Read(sample)
-			*most = max(*most, sample[0].Value.Uint64())
+			*peak = max(*peak, sample[0].Value.Uint64())
 			select {
 			case <-tick.C:
 			case <-done:
@@ -110,5 +110,5 @@ func watchHeap() (most *uint64, stop func()) {
 			}
 		}
 	}()
-	return most, func() { close(done); <-ended }
+	return peak, func() { close(done); <-ended }
 }

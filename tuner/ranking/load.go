@@ -102,11 +102,11 @@ func (l *Load) forwards() int {
 
 // longest returns the maximum number of positions of a request.
 func (l *Load) longest() int {
-	most := 1
+	largest := 1
 	for _, r := range l.Trace {
-		most = max(most, r.Prompt+r.Output)
+		largest = max(largest, r.Prompt+r.Output)
 	}
-	return most
+	return largest
 }
 
 // seconds returns the seconds that a configuration takes for all requests, one after the other.

@@ -16,8 +16,8 @@ type ActiveSet struct {
 }
 
 // Sets returns the PUs of a phase in the best configurations with the given number of ranks, best
-// first, and the sets of their neighbors, at most most, that are not among them.
-func (r *Ranking) Sets(p phase.Phase, ranks, most int) (best, near []ActiveSet) {
+// first, and the sets of their neighbors, at most limit, that are not among them.
+func (r *Ranking) Sets(p phase.Phase, ranks, limit int) (best, near []ActiveSet) {
 	pusOf := func(c *candidates.Config) topotree.CPUSet {
 		if p == phase.Decode {
 			return c.Decode
@@ -34,7 +34,7 @@ func (r *Ranking) Sets(p phase.Phase, ranks, most int) (best, near []ActiveSet) 
 	}
 	for _, c := range r.Near {
 		pus := pusOf(c)
-		if c.TP() == ranks && len(near) < most && !has(best[:min(most, len(best))], pus) && !has(near, pus) {
+		if c.TP() == ranks && len(near) < limit && !has(best[:min(limit, len(best))], pus) && !has(near, pus) {
 			near = append(near, ActiveSet{c.Name(), pus})
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // A ranking replays the best candidates by estimate and all that are always included: this many, or
 // fewer for a trace of many tokens.
 const (
-	mostReplays    = 200
-	leastReplays   = 20
+	maxReplays     = 200
+	minReplays     = 20
 	replayForwards = 6e6
 )
 
@@ -71,7 +71,7 @@ func (s *simulation) rank(space *candidates.Space) error {
 	base := list[0]
 	list = s.refine(space, list)
 	slices.SortStableFunc(list, func(a, b *Ranked) int { return cmp.Compare(a.estimate, b.estimate) })
-	n := max(leastReplays, min(mostReplays, int(replayForwards)/s.o.Load.forwards()))
+	n := max(minReplays, min(maxReplays, int(replayForwards)/s.o.Load.forwards()))
 	limit := list[min(n, len(list))-1].estimate
 	list = slices.DeleteFunc(list, func(r *Ranked) bool { return r.Config.Origin.Always == "" && r.estimate > limit })
 	load := s.o.Load.under(base.estimate)

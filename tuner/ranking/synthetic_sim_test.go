@@ -72,8 +72,8 @@ func (h *syntheticHost) rates(set topotree.CPUSet, from func(pu int) []int) map[
 }
 
 // past returns a bound that falls with each reader beyond the knee.
-func past(most float64, readers, knee int, loss float64) float64 {
-	return most * math.Max(0.4, 1-loss*float64(max(0, readers-knee)))
+func past(limit float64, readers, knee int, loss float64) float64 {
+	return limit * math.Max(0.4, 1-loss*float64(max(0, readers-knee)))
 }
 
 // bound slows the readers of each place down to its capacity. A reader of several places asks each

@@ -17,9 +17,9 @@ type Pace struct{ windows []float64 }
 // which a queue fills.
 const paceWindow = time.Second
 
-// leastBusy is the fraction of a window that forwards must fill for the window to have its own
+// minBusy is the fraction of a window that forwards must fill for the window to have its own
 // pace.
-const leastBusy = 0.1
+const minBusy = 0.1
 
 // Sample is a measured forward: its start in the run, its duration and its usual duration.
 type Sample struct{ At, Took, Usual time.Duration }
@@ -48,7 +48,7 @@ func NewPace(samples []Sample) (p Pace) {
 	}
 	last := 1.0
 	for w := range took {
-		if took[w] >= leastBusy*paceWindow.Seconds() {
+		if took[w] >= minBusy*paceWindow.Seconds() {
 			last = took[w] / usual[w] * sums[1] / sums[0]
 		}
 		p.windows = append(p.windows, last)

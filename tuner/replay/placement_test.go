@@ -185,7 +185,7 @@ func TestPlacementOfDrawnDevices(t *testing.T) {
 				Prompt: load.Prompt/2 + rng.IntN(load.Prompt+1), Output: load.Output/2 + rng.IntN(load.Output+1)}
 		}
 		list := placement.Choose(load, m.rates(load))
-		least := 0
+		smallest := 0
 		for i, e := range list {
 			side, on := lanes(e.Device)
 			r, err := Run(trace, placed{m, side}, Options{Sched: sched.Config{Lanes: on, MaxRunning: load.Requests,
@@ -194,17 +194,17 @@ func TestPlacementOfDrawnDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 			list[i].Latency = r.Mean((*Outcome).Latency)
-			if list[i].Latency < list[least].Latency {
-				least = i
+			if list[i].Latency < list[smallest].Latency {
+				smallest = i
 			}
 		}
-		best[len(list[least].Device)]++
-		ratio := float64(list[0].Latency) / float64(list[least].Latency)
+		best[len(list[smallest].Device)]++
+		ratio := float64(list[0].Latency) / float64(list[smallest].Latency)
 		if ratio <= 1.05 {
 			within++
 		} else {
 			t.Logf("draw %d, speed %g: %+v: chosen %v is %.2f times the best, %v", draw, speeds[draw%len(speeds)], load,
-				list[0].Device, ratio, list[least].Device)
+				list[0].Device, ratio, list[smallest].Device)
 		}
 		worst = max(worst, ratio)
 	}

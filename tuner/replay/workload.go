@@ -19,8 +19,8 @@ type Lengths struct {
 
 // meanOf returns a distribution with a mean instead of a median. The bounds change the mean only
 // slightly.
-func meanOf(mean, spread float64, least, most int) Lengths {
-	return Lengths{mean / math.Exp(spread*spread/2), spread, least, most}
+func meanOf(mean, spread float64, lo, hi int) Lengths {
+	return Lengths{mean / math.Exp(spread*spread/2), spread, lo, hi}
 }
 
 func (l Lengths) draw(rng *rand.Rand) int {

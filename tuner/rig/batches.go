@@ -43,9 +43,9 @@ func (r *Rig) prompt(n int) *kvcache.Batch {
 	return &b
 }
 
-// textSpans divides rows among at most most texts, of whole blocks except for the last one.
-func textSpans(rows, most int) (out []kvcache.Span) {
-	each := max(textRows, kvcache.BlocksFor((rows+most-1)/most)*kvcache.BlockTokens)
+// textSpans divides rows among at most limit texts, of whole blocks except for the last one.
+func textSpans(rows, limit int) (out []kvcache.Span) {
+	each := max(textRows, kvcache.BlocksFor((rows+limit-1)/limit)*kvcache.BlockTokens)
 	for row := 0; row < rows; row += each {
 		out = append(out, kvcache.Span{Seq: len(out), Row: row, Rows: min(each, rows-row)})
 	}

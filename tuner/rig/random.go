@@ -13,16 +13,16 @@ import (
 )
 
 // RandomModel returns random weights of a model's shapes, in memory. If the model has more than
-// most bytes, it is reduced to as many layers as fit; layers are alike, so that arms compare as on
+// limit bytes, it is reduced to as many layers as fit; layers are alike, so that arms compare as on
 // the whole model.
-func RandomModel(ctx context.Context, c model.Config, t synth.FileType, most int64, seed uint64) (f *gguf.File,
+func RandomModel(ctx context.Context, c model.Config, t synth.FileType, limit int64, seed uint64) (f *gguf.File,
 	part string, err error) {
 	shape, err := synth.Shape(c, t)
 	if err != nil {
 		return nil, "", err
 	}
 	layers := c.Layers
-	for c.Layers > 1 && ModelBytes(shape)*int64(c.Layers)/int64(layers) > most {
+	for c.Layers > 1 && ModelBytes(shape)*int64(c.Layers)/int64(layers) > limit {
 		c.Layers--
 	}
 	if c.Layers < layers {

@@ -39,14 +39,14 @@ func Alike(s plans.Schedule, k plans.WeightKey, m, columns, threads int) plans.S
 // returns the kernel's height if slices are divided differently, or if an executor calls its kernel
 // more than once for the rows.
 func (s space) height(c plans.Schedule) int {
-	const most = 4 // tiles of a slice
+	const limit = 4 // tiles of a slice
 	mr := c.Kernel.MR
 	if !c.Kernel.ISA.Generates() || c.Kernel.MatrixUnit() {
 		return mr
 	}
 	slices := num.CeilDiv(s.m, c.BM)
 	high, low := num.CeilDiv(s.m, slices), s.m/slices
-	if high > most*mr {
+	if high > limit*mr {
 		return mr
 	}
 	h := num.CeilDiv(high, num.CeilDiv(high, mr))

@@ -52,32 +52,32 @@ func (r *run) newAnchor(m int, share time.Duration) *anchor {
 // multiple of it, so that no thread waits longer for a last slice than on the whole weight.
 const columnUnit = 512
 
-// mostRows bounds the rows of C that a trial computes before the finals. More rows only add slices
+// maxRows bounds the rows of C that a trial computes before the finals. More rows only add slices
 // of the same kind.
-const mostRows = 512
+const maxRows = 512
 
 func (r *run) rows(m int) int {
 	if r.isolated { // a single M, as in a compiler of static shapes
 		return m
 	}
-	return min(m, mostRows)
+	return min(m, maxRows)
 }
 
 // columns returns the number of columns of C that a trial computes. A call that is estimated to
 // take longer than a few milliseconds uses a narrower weight. Widths are doublings of the unit, so
 // that they hardly depend on the measured ceiling; a resumed search must request the same trials.
 func (r *run) columns(m int) int {
-	const most = 6e-3
+	const limit = 6e-3
 	t := r.p.ceilingSeconds(m)
 	if t == 0 { // assume 20 GFLOP/s and 5 GB/s per thread
 		w := r.p.work(m)
 		t = max(w.FLOP/20e9, w.Bytes/5e9) / float64(r.p.Threads)
 	}
 	n := columnUnit * r.p.Threads
-	for 2*n < r.p.Key.N && t*float64(2*n)/float64(r.p.Key.N) <= most {
+	for 2*n < r.p.Key.N && t*float64(2*n)/float64(r.p.Key.N) <= limit {
 		n *= 2
 	}
-	if t <= most {
+	if t <= limit {
 		n = r.p.Key.N
 	}
 	return min(n, r.widest(m))
@@ -192,14 +192,14 @@ func (a *anchor) gains(x, y *entry) (bool, error) {
 	if y == nil {
 		return true, nil
 	}
-	rounds, least := 2, 0.003
+	rounds, minimum := 2, 0.003
 	if a.m > reuseFrom {
-		rounds, least = 1, reuseGain/2
+		rounds, minimum = 1, reuseGain/2
 	}
 	for round := 0; ; round++ {
 		ratio := x.fast() / y.fast()
 		if round == rounds || math.Abs(ratio-1) > a.margin() || x.sample.Stopped {
-			return ratio < 1-least, nil
+			return ratio < 1-minimum, nil
 		}
 		if err := a.again(2, y, x); err != nil {
 			return false, err

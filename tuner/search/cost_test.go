@@ -53,17 +53,17 @@ func TestPrefetchIsAnAxisFromTheStart(t *testing.T) {
 // TestSearchCostsAThousandthOfStaticTuning compares the search for every M with a fixed number of
 // trials for each M, on the clock of the simulated machine.
 func TestSearchCostsAThousandthOfStaticTuning(t *testing.T) {
-	const most = 2048
+	const limit = 2048
 	for _, sigma := range []int{4, 8, 16} {
 		h := newMachine(12)
 		o := h.options(Standard, 90*time.Second)
 		o.Sigma, o.Alone = sigma, true
-		if _, err := Search(context.Background(), h.problem(square, most, Standard), h, o); err != nil {
+		if _, err := Search(context.Background(), h.problem(square, limit, Standard), h, o); err != nil {
 			t.Fatal(err)
 		}
 		spent := h.clock
 		s := newMachine(12)
-		p := s.problem(square, most, Standard)
+		p := s.problem(square, limit, Standard)
 		p.Anchors = []int{9, 11, 23, 45, 100, 300, 700, 1500}
 		o = s.options(Standard, 10*time.Minute)
 		o.Strategy, o.Alone = "static", true
@@ -71,7 +71,7 @@ func TestSearchCostsAThousandthOfStaticTuning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := r.Trial * StaticTrials * most; spent.Seconds() > all/1000 {
+		if all := r.Trial * StaticTrials * limit; spent.Seconds() > all/1000 {
 			t.Errorf("sigma %d takes %v, static tuning %.0f s", sigma, spent, all)
 		}
 	}

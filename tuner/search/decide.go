@@ -30,13 +30,13 @@ func (f *finalist) cost() float64 {
 // at the measured M. For example, slices of 36 rows and two ways along M share 128 rows evenly, but
 // 100 rows two to one.
 func (s space) unevenness(c plans.Schedule, from, to int, measured ...int) float64 {
-	const most = 64 // maximum M to evaluate
+	const limit = 64 // maximum M to evaluate
 	at := func(m int) float64 {
 		s.m = m
 		return s.busiest(c)
 	}
 	sum, n := 0.0, 0
-	for m, step := to, max(1, (to-from+1)/most); m >= from; m -= step {
+	for m, step := to, max(1, (to-from+1)/limit); m >= from; m -= step {
 		sum, n = sum+at(m), n+1
 	}
 	logs := 0.0
@@ -49,23 +49,23 @@ func (s space) unevenness(c plans.Schedule, from, to int, measured ...int) float
 // busiest returns the work of the busiest thread divided by the mean of all.
 func (s space) busiest(c plans.Schedule) float64 {
 	rows, cols := num.CeilDiv(s.m, c.BM), num.CeilDiv(s.columns, c.BN)
-	most := num.CeilDiv(rows*cols, s.threads)
+	tiles := num.CeilDiv(rows*cols, s.threads)
 	if c.WaysM > 0 {
-		most = num.CeilDiv(rows, c.WaysM) * num.CeilDiv(cols, c.WaysN)
+		tiles = num.CeilDiv(rows, c.WaysM) * num.CeilDiv(cols, c.WaysN)
 	}
-	return float64(most*s.threads) / float64(rows*cols)
+	return float64(tiles*s.threads) / float64(rows*cols)
 }
 
-// insideMost is the last anchor that is also decided inside its range; at larger M, remainders of
+// maxInside is the last anchor that is also decided inside its range; at larger M, remainders of
 // rows matter little.
-const insideMost = 512
+const maxInside = 512
 
 // insideOf returns an odd M in the middle of the range that the rule of anchor m covers, or 0 if
 // larger M behave alike or the range is only m. Anchors are round numbers; without the other M, low
 // register tiles would win because they divide these without remainder.
 func (r *run) insideOf(m int) int {
 	from := r.rangeFrom(m)
-	if middle := (from+m)/2 | 1; m <= insideMost && middle < m {
+	if middle := (from+m)/2 | 1; m <= maxInside && middle < m {
 		return middle
 	}
 	return 0
@@ -111,8 +111,8 @@ func (a *anchor) decide() error {
 // calls, of which a disturbance spoils several.
 func (a *anchor) rounds(list []*finalist) int {
 	const enough, more = 20e-3, 4
-	least := (a.o.Effort.Reps + 1) / 2
-	return min(max(least, int(enough/(list[0].fast()*a.scale()))), more*least)
+	minimum := (a.o.Effort.Reps + 1) / 2
+	return min(max(minimum, int(enough/(list[0].fast()*a.scale()))), more*minimum)
 }
 
 // chooseFinalists returns the three fastest, the fastest of two other tiles if that may matter
@@ -255,14 +255,14 @@ func (a *anchor) affordable(finalists []*finalist, calls int) int {
 		round *= 2
 	}
 	n := (1 - a.spent()) * a.share.Seconds() / float64(calls) / round
-	least := a.columns
+	minimum := a.columns
 	if a.rows == a.m {
-		least *= 2
+		minimum *= 2
 	}
 	switch columns := int(n) / columnUnit * columnUnit; {
 	case n >= float64(widest):
 		return widest
-	case columns >= least:
+	case columns >= minimum:
 		return columns
 	}
 	return 0

@@ -73,12 +73,12 @@ func ParseEffort(name string) (Effort, error) {
 	return Effort{}, fmt.Errorf("unknown effort %q; choose quick, standard or full", name)
 }
 
-// AnchorLengths returns the M that are searched between 1 and most: small ones densely, because
+// AnchorLengths returns the M that are searched between 1 and limit: small ones densely, because
 // decode batches and kernels differ most there, then octave per doubling (1, 2 or 4). It always
-// includes most.
-func AnchorLengths(most, octave int) []int {
+// includes limit.
+func AnchorLengths(limit, octave int) []int {
 	var out []int
-	for m := 1; m < most; {
+	for m := 1; m < limit; {
 		out = append(out, m)
 		unit := 1
 		for 2*unit <= m {
@@ -90,7 +90,7 @@ func AnchorLengths(most, octave int) []int {
 		}
 		m += step
 	}
-	return append(out, most)
+	return append(out, limit)
 }
 
 // Polymerizations lists the schemes that lay slices on threads: handed out dynamically (0, 0), and

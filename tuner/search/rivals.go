@@ -98,16 +98,16 @@ func (c *costModel) anchor(a *anchor) error {
 			return err
 		}
 	}
-	best, least := plans.Schedule{}, math.Inf(1)
+	best, smallest := plans.Schedule{}, math.Inf(1)
 	for i, k := range c.kernels {
 		s := newSpace(a.p, k, a.m, a.columns)
 		for _, cand := range s.grid() {
-			if t := c.predict(s, cand, c.flop[i]); t < least {
-				best, least = cand, t
+			if t := c.predict(s, cand, c.flop[i]); t < smallest {
+				best, smallest = cand, t
 			}
 		}
 	}
-	if math.IsInf(least, 1) {
+	if math.IsInf(smallest, 1) {
 		return nil // no kernel could be measured, or none fits
 	}
 	_, err := a.time(best, "cost model", deciding)

@@ -104,12 +104,12 @@ func TestNeverSlowerThanTheIncumbent(t *testing.T) {
 		// An optimal incumbent must survive noise.
 		best := map[int]plans.Schedule{}
 		for _, m := range p.Anchors {
-			least := math.Inf(1)
+			smallest := math.Inf(1)
 			for _, k := range p.Kernels {
 				s := newSpace(&p, k, m, p.Key.N)
 				for _, c := range s.grid() {
-					if x := h.exact(square, square.N, m, c); x < least {
-						least, best[m] = x, c
+					if x := h.exact(square, square.N, m, c); x < smallest {
+						smallest, best[m] = x, c
 					}
 				}
 			}
@@ -257,16 +257,16 @@ func TestProblemsAreRefused(t *testing.T) {
 
 func TestAnchorLengths(t *testing.T) {
 	for _, c := range []struct {
-		most, octave int
-		want         []int
+		max, octave int
+		want        []int
 	}{
 		{1, 2, []int{1}},
 		{16, 1, []int{1, 2, 4, 8, 16}},
 		{64, 2, []int{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64}},
 		{100, 1, []int{1, 2, 4, 8, 16, 32, 64, 100}},
 	} {
-		if got := AnchorLengths(c.most, c.octave); !slices.Equal(got, c.want) {
-			t.Errorf("AnchorLengths(%d, %d) = %v, want %v", c.most, c.octave, got, c.want)
+		if got := AnchorLengths(c.max, c.octave); !slices.Equal(got, c.want) {
+			t.Errorf("AnchorLengths(%d, %d) = %v, want %v", c.max, c.octave, got, c.want)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (h *machine) ceiling() roofline.Ceiling {
 }
 
 // problem returns a search on the machine with an incumbent that is legal but slow.
-func (h *machine) problem(key plans.WeightKey, most int, e Effort) Problem {
+func (h *machine) problem(key plans.WeightKey, limit int, e Effort) Problem {
 	t, err := microkernel.ParseWeightType(key.Type)
 	if err != nil {
 		panic(err)
@@ -103,7 +103,7 @@ func (h *machine) problem(key plans.WeightKey, most int, e Effort) Problem {
 	host := microkernel.HasAVX2 | microkernel.HasAVX512
 	return Problem{
 		Phase: "prefill", Key: key, Compute: microkernel.ComputeF32, Threads: h.threads,
-		Anchors: AnchorLengths(most, e.Octave),
+		Anchors: AnchorLengths(limit, e.Octave),
 		Kernels: Candidates(host, microkernel.AVX512, microkernel.ComputeF32, t), Ways: Polymerizations(h.threads),
 		Ceiling: h.ceiling(),
 		CacheL1: h.l1, CacheL2: h.l2,

@@ -104,8 +104,8 @@ func (s space) slices(c plans.Schedule) int {
 // parallel reports whether there is a slice for every active thread, or the problem has too few
 // tiles for that at all.
 func (s space) parallel(c plans.Schedule) bool {
-	most := num.CeilDiv(s.m, c.Kernel.MR) * num.CeilDiv(s.columns, c.Kernel.NR)
-	return s.slices(c) >= min(s.threads, most)
+	limit := num.CeilDiv(s.m, c.Kernel.MR) * num.CeilDiv(s.columns, c.Kernel.NR)
+	return s.slices(c) >= min(s.threads, limit)
 }
 
 // packs reports whether copying the activations of a slice to contiguous rows may gain: more than

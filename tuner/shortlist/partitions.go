@@ -91,7 +91,7 @@ func (in *Input) hopeful(r *arms.Race) (out []*partition.Partition) {
 	took := func(a *arms.Arm) float64 { return 1 / (1 + a.GainOver(&r.Arms[0].Standing).Median) }
 	list := slices.Clone(r.Arms[2:])
 	slices.SortStableFunc(list, func(a, b *arms.Arm) int { return cmp.Compare(took(a), took(b)) })
-	most := map[string]int{search.Quick.Name: 1, search.Standard.Name: 2, search.Full.Name: 4}[in.Effort.Name]
+	limit := map[string]int{search.Quick.Name: 1, search.Standard.Name: 2, search.Full.Name: 4}[in.Effort.Name]
 	for _, a := range list {
 		rounds := a.GainOver(&r.Arms[0].Standing).Rounds
 		measured := fmt.Sprintf("takes %.2f times as long as one rank with the default schedules, in %d rounds",
@@ -107,9 +107,9 @@ func (in *Input) hopeful(r *arms.Race) (out []*partition.Partition) {
 		case took(a) > hopefulRanks:
 			in.Run.Reject(a.Name, fmt.Sprintf("%s; several ranks change the bits and must take less than %.2f in the "+
 				"end (--allow tp takes any gain)", measured, arms.Worth(in.AllowTP)))
-		case len(out) == most:
+		case len(out) == limit:
 			in.Run.Reject(a.Name, fmt.Sprintf("%s; with effort %s tables are searched for at most %d such partitions",
-				measured, in.Effort.Name, most))
+				measured, in.Effort.Name, limit))
 		default:
 			out = append(out, a.On)
 		}

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// mostRounds is the maximum number of samples of each step.
-	mostRounds = 7
-	// mostRows is the maximum number of rows that is measured; a draft of more tokens is rarely
+	// maxRounds is the maximum number of samples of each step.
+	maxRounds = 7
+	// maxRows is the maximum number of rows that is measured; a draft of more tokens is rarely
 	// accepted as a whole.
-	mostRows = 32
+	maxRows = 32
 	// fullShare divides the time of the stage among that many samples of each step.
 	fullShare = 3
 	// attentionMatters is the least increase of a step's time at the longer context for which all
@@ -47,7 +47,7 @@ type measurement struct {
 	sample  float64 // target duration of a sample in seconds
 }
 
-// Measure returns the median times of steps of 1 to batch-max rows, at most mostRows. It stops at
+// Measure returns the median times of steps of 1 to batch-max rows, at most maxRows. It stops at
 // run.StepsEnd of the budget, so that times may be missing; it measures small and large numbers of
 // rows first. It returns nil if whole forwards cannot be run, or if a device decodes.
 func Measure(ctx context.Context, in Input) ([]evidence.Steps, error) {
@@ -59,7 +59,7 @@ func Measure(ctx context.Context, in Input) ([]evidence.Steps, error) {
 	}
 	r := arms.New(in.Run, in.Loader, "decode steps", run.StepsEnd)
 	r.Add("the plan", on, [phase.Count]*plans.Phase{phase.Decode: &decode.Phase}, false, true)
-	order := order(min(on.Plan.BatchMax, mostRows))
+	order := order(min(on.Plan.BatchMax, maxRows))
 	for _, depth := range on.StepDepths() {
 		for _, rows := range order {
 			r.Tests = append(r.Tests, rig.Test{Phase: phase.Decode, N: rows, Depth: depth, Times: 1})
@@ -76,7 +76,7 @@ func Measure(ctx context.Context, in Input) ([]evidence.Steps, error) {
 
 // rounds samples all steps several times. first is the number of tests at the short context.
 func (m *measurement) rounds(ctx context.Context, first int) error {
-	for round := range mostRounds + 1 {
+	for round := range maxRounds + 1 {
 		for k := range m.race.Tests {
 			if k > first && len(m.race.Tests) > first && !m.attends(first) {
 				break
@@ -133,14 +133,14 @@ func (m *measurement) tables() (out []evidence.Steps) {
 	return slices.DeleteFunc(out, func(s evidence.Steps) bool { return len(s.Seconds) < 2 })
 }
 
-// order returns 1 to most, so that any first part of it is spread over the whole range: 1 and most,
-// and then the middle between neighbors, small numbers first.
-func order(most int) []int {
+// order returns 1 to limit, so that any first part of it is spread over the whole range: 1 and
+// limit, and then the middle between neighbors, small numbers first.
+func order(limit int) []int {
 	out := []int{1}
-	if most > 1 {
-		out = append(out, most)
+	if limit > 1 {
+		out = append(out, limit)
 	}
-	for len(out) < most {
+	for len(out) < limit {
 		known := slices.Sorted(slices.Values(out))
 		for i := range known[1:] {
 			if middle := (known[i] + known[i+1]) / 2; middle > known[i] {

@@ -13,14 +13,14 @@ import (
 
 // TestOrder checks that every number of rows occurs once, and which come first.
 func TestOrder(t *testing.T) {
-	for most := 1; most <= 40; most++ {
-		got := order(most)
-		if n := len(got); n != most || slices.Max(got) != most || slices.Min(got) != 1 {
-			t.Errorf("%d: %v", most, got)
+	for limit := 1; limit <= 40; limit++ {
+		got := order(limit)
+		if n := len(got); n != limit || slices.Max(got) != limit || slices.Min(got) != 1 {
+			t.Errorf("%d: %v", limit, got)
 		}
 		slices.Sort(got)
-		if len(slices.Compact(got)) != most {
-			t.Errorf("%d: numbers occur twice", most)
+		if len(slices.Compact(got)) != limit {
+			t.Errorf("%d: numbers occur twice", limit)
 		}
 	}
 	if got := order(16)[:9]; !slices.Equal(got, []int{1, 16, 8, 4, 12, 2, 6, 10, 14}) {

@@ -83,9 +83,9 @@ func (m *machine) traffic(pus []int, nodesOf func(pu int) []int) *traffic {
 	return t
 }
 
-// rates shares the limits among the PUs of a mask, each of which requests most B/s. All get the
+// rates shares the limits among the PUs of a mask, each of which requests bound B/s. All get the
 // same until a limit is full; its PUs then stay at their rate, and the others get more.
-func (t *traffic) rates(active uint64, most []float64) []float64 {
+func (t *traffic) rates(active uint64, bound []float64) []float64 {
 	clear(t.weight)
 	for rest := active; rest != 0; rest &= rest - 1 {
 		for _, u := range t.uses[bits.TrailingZeros64(rest)] {
@@ -99,7 +99,7 @@ func (t *traffic) rates(active uint64, most []float64) []float64 {
 	for open := active; open != 0; {
 		level := math.Inf(1)
 		for rest := open; rest != 0; rest &= rest - 1 {
-			level = min(level, most[bits.TrailingZeros64(rest)])
+			level = min(level, bound[bits.TrailingZeros64(rest)])
 		}
 		for j, w := range t.weight {
 			if w > tiny {
@@ -111,7 +111,7 @@ func (t *traffic) rates(active uint64, most []float64) []float64 {
 		}
 		for rest := open; rest != 0; rest &= rest - 1 {
 			i := bits.TrailingZeros64(rest)
-			if most[i] > level*(1+tiny) && !t.blocked(i) {
+			if bound[i] > level*(1+tiny) && !t.blocked(i) {
 				continue
 			}
 			open &^= 1 << i

@@ -119,9 +119,9 @@ func plant(seed uint64) *machine {
 
 func drawShape(rng *rand.Rand, kind string, threads int) shape {
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
-	least := 8
+	smallest := 8
 	if kind == kindHoles {
-		least = 16
+		smallest = 16
 	}
 	for {
 		s := shape{sockets: 1, nodes: 1, clusters: 1, threads: threads}
@@ -143,7 +143,7 @@ func drawShape(rng *rand.Rand, kind string, threads int) shape {
 		case kindSockets:
 			s.sockets, s.nodes, s.cores = 2, pick(1, 1, 2), pick(4, 6, 8, 12, 16, 24)
 		}
-		if n := s.pus(); n >= least && n <= 64 {
+		if n := s.pus(); n >= smallest && n <= 64 {
 			return s
 		}
 	}

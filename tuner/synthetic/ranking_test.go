@@ -75,15 +75,15 @@ func TestRanking(t *testing.T) {
 		}
 		var all []float64
 		var best *candidates.Config
-		least := 0.0
+		smallest := 0.0
 		for _, c := range space.Configs {
 			seconds := m.seconds(of(c))
-			if all = append(all, seconds); best == nil || seconds < least {
-				best, least = c, seconds
+			if all = append(all, seconds); best == nil || seconds < smallest {
+				best, smallest = c, seconds
 			}
 		}
 		slices.Sort(all)
-		if all[len(all)/2] < 1.15*least {
+		if all[len(all)/2] < 1.15*smallest {
 			continue
 		}
 		tried++
@@ -97,12 +97,12 @@ func TestRanking(t *testing.T) {
 		for _, c := range r.Ranked[:min(10, len(r.Ranked))] {
 			found = min(found, m.seconds(of(c.Config)))
 		}
-		if found <= 1.03*least {
+		if found <= 1.03*smallest {
 			good++
 		} else {
 			t.Logf("MISSED: best %s; first %s", best.Name(), r.Ranked[0].Names[0])
 		}
-		t.Logf("%s: %d configurations; first %.3f, ten %.3f of best", m, len(all), first/least, found/least)
+		t.Logf("%s: %d configurations; first %.3f, ten %.3f of best", m, len(all), first/smallest, found/smallest)
 	}
 	if good*10 < want*9 {
 		t.Errorf("only %d of %d machines", good, want)

@@ -132,8 +132,8 @@ func TestLimits(t *testing.T) {
 			}
 		}
 		for j, l := range flow.limits {
-			if most := l.at(shares[j]); taken[j] > most*(1+1e-6) {
-				t.Errorf("%v: limit %d of %.4g B/s carries %.4g", m, j, most, taken[j])
+			if bound := l.at(shares[j]); taken[j] > bound*(1+1e-6) {
+				t.Errorf("%v: limit %d of %.4g B/s carries %.4g", m, j, bound, taken[j])
 			}
 		}
 		for i, rate := range rates {
@@ -158,8 +158,8 @@ func TestWeightsAreRead(t *testing.T) {
 			sum += n.rate
 		}
 		for _, c := range []configuration{m.whole(), m.perNode()} {
-			if got, least := m.seconds(c), 337*weights/sum; !(got > least) || math.IsInf(got, 1) {
-				t.Errorf("%v: %d ranks take %.3f s, at least %.3f", m, len(c.ranks), got, least)
+			if got, minimum := m.seconds(c), 337*weights/sum; !(got > minimum) || math.IsInf(got, 1) {
+				t.Errorf("%v: %d ranks take %.3f s, at least %.3f", m, len(c.ranks), got, minimum)
 			}
 		}
 	}

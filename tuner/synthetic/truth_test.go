@@ -97,15 +97,15 @@ func (p *phase) reading(now moment) []float64 {
 	if known, ok := p.memo[now]; ok {
 		return known
 	}
-	most := make([]float64, len(p.pus))
-	for i := range most {
+	bound := make([]float64, len(p.pus))
+	for i := range bound {
 		speed := p.speed[i]
 		if t := p.twin[i]; t >= 0 && now.active>>t&1 == 1 {
 			speed *= (1 + siblingGain) / 2
 		}
-		most[i] = min(p.own[i], speed/now.intensity)
+		bound[i] = min(p.own[i], speed/now.intensity)
 	}
-	rates := p.rates(now.active, most)
+	rates := p.rates(now.active, bound)
 	p.memo[now] = rates
 	return rates
 }

@@ -50,7 +50,7 @@ func (b *Problems) BenchSize() kernels.GemmSize {
 		limit = free / 4
 	}
 	s.Round = int(min(p.ColdBytes(20<<20, b.Budget), limit))
-	most := 0
+	largest := 0
 	for _, w := range p.Shapes {
 		s.Copy = max(s.Copy, min(kernels.PackedBytes(w.WeightKey), kernels.MaxCopy))
 		for _, ph := range p.Served() {
@@ -59,10 +59,10 @@ func (b *Problems) BenchSize() kernels.GemmSize {
 			s.Input = max(s.Input, m*mem.RowStride(w.K))
 			s.Rounded = max(s.Rounded, kernels.RoundedBytes(w.Compute, m, w.K))
 			s.Cells = max(s.Cells, m*mem.RowStride(w.N))
-			most = max(most, m)
+			largest = max(largest, m)
 		}
 	}
-	s.Cells = max(min(s.Cells, kernels.OutputCells), most*mem.RowStride(microkernel.PanelWidth))
+	s.Cells = max(min(s.Cells, kernels.OutputCells), largest*mem.RowStride(microkernel.PanelWidth))
 	return s
 }
 

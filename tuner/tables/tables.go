@@ -155,8 +155,8 @@ func (b *bench) free() {
 	}
 }
 
-// leastBudget is the minimum time of a search.
-const leastBudget = 10 * time.Millisecond
+// minBudget is the minimum time of a search.
+const minBudget = 10 * time.Millisecond
 
 // searchOne searches one table within a budget. share is its time in seconds if no earlier table
 // left any. Anchors that an earlier run finished are reused.
@@ -179,7 +179,7 @@ func (s *searcher) searchOne(ctx context.Context, b *bench, j *Job, earlier []*J
 		return out
 	}
 	s.Run.Recorder.On(j.PUs.String())
-	if budget < leastBudget {
+	if budget < minBudget {
 		budget = 0 // keep the incumbents
 	} else if !p.Complete() {
 		if err := b.ready(ctx, j, p); err != nil {

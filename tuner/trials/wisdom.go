@@ -23,10 +23,10 @@ import (
 // opened, for the newest retention.Builds builds of a host, because another build may have other
 // kernels.
 const (
-	wisdomPrefix = "wisdom-"
-	wisdomSuffix = ".jsonl"
-	maxWisdom    = 4 << 20
-	mostWisdom   = 4 * maxWisdom // maximum bytes read: a file grows while runs append to it
+	wisdomPrefix  = "wisdom-"
+	wisdomSuffix  = ".jsonl"
+	maxWisdom     = 4 << 20
+	maxWisdomRead = 4 * maxWisdom // maximum bytes read: a file grows while runs append to it
 )
 
 // WisdomPath returns the file in folder that holds the finished kernel trials of a host and build.
@@ -46,7 +46,7 @@ func Forget(folder string) (trials int, err error) {
 		return 0, err
 	}
 	for _, path := range files {
-		data, err := retention.ReadRegular(path, mostWisdom)
+		data, err := retention.ReadRegular(path, maxWisdomRead)
 		if err != nil {
 			return trials, fmt.Errorf("forgetting kernel trials: %w", err)
 		}
@@ -106,7 +106,7 @@ func OpenWisdom(path string) (*Wisdom, error) {
 
 // load reads all lines. If the file is longer than maxWisdom, it keeps the newest lines.
 func (w *Wisdom) load() error {
-	data, err := io.ReadAll(io.LimitReader(w.file, mostWisdom))
+	data, err := io.ReadAll(io.LimitReader(w.file, maxWisdomRead))
 	if err != nil {
 		return err
 	}

@@ -172,9 +172,9 @@ func (e *emitter) findSums(body []devgen.Instr) {
 // offset divides an index into a value and a constant that is the offset of an address. Constants
 // that stand for negative numbers stay in the value.
 func (e *emitter) offset(index devgen.Value) (base devgen.Value, words int) {
-	const most = 1 << 20
+	const limit = 1 << 20
 	if in := e.sums[index]; in != nil {
-		if c := e.k.Values[in.Args[1]].Bits; c < most {
+		if c := e.k.Values[in.Args[1]].Bits; c < limit {
 			return in.Args[0], int(c)
 		}
 	}

@@ -65,13 +65,13 @@ func DotPairX86(a, w [2]float32, sum float32) float32 {
 // normal numbers. The exact result decides: FMA32 may have rounded it up to the smallest normal
 // number.
 func FMAFlush(a, b, c float32) float32 {
-	const least, margin = 0x1p-126, 0x1p24
+	const minimum, margin = 0x1p-126, 0x1p24
 	r := FMA32(a, b, c)
-	if abs32(r) == least {
+	if abs32(r) == minimum {
 		if abs32(a) > abs32(b) {
 			a, b = b, a
 		}
-		if abs32(FMA32(a*margin, b, c*margin)) < least*margin {
+		if abs32(FMA32(a*margin, b, c*margin)) < minimum*margin {
 			return float32(math.Copysign(0, float64(r)))
 		}
 	}

@@ -111,14 +111,14 @@ func (l KVLayout) For(d AttentionDot) KVLayout {
 	return l
 }
 
-// refRound returns the values as the dot product reads them; magnitudes below least become zeros.
-func (d AttentionDot) refRound(least float32, x []float32) []float32 {
+// refRound returns the values as the dot product reads them; magnitudes below minimum become zeros.
+func (d AttentionDot) refRound(minimum float32, x []float32) []float32 {
 	if !d.bf16() {
 		return x
 	}
 	out := make([]float32, len(x))
 	for i, e := range x {
-		out[i] = ref.FromBF16(ref.RoundBF16(above(least, e)))
+		out[i] = ref.FromBF16(ref.RoundBF16(above(minimum, e)))
 	}
 	return out
 }

@@ -42,8 +42,8 @@ func checkTiny(t *testing.T, rng *rand.Rand, a *Attention, rows int) {
 	l := a.layout
 	c := newAttentionCase(t, rng, l, 1, rows, rng.IntN(100))
 	c.kv = append(kerneltest.Guarded(t, len(c.kv))[:0], c.kv...)
-	size := func(least, most int) float32 {
-		return float32(math.Ldexp(rng.NormFloat64(), least+rng.IntN(most-least)))
+	size := func(lo, hi int) float32 {
+		return float32(math.Ldexp(rng.NormFloat64(), lo+rng.IntN(hi-lo)))
 	}
 	for i := range c.q {
 		c.q[i] = size(-130, -30)

@@ -49,18 +49,18 @@ func refIntegerValues(l KVLayout, p []float32, v unsafe.Pointer, block []float32
 // and returns the value of one step. A product that is NaN becomes zero.
 func refWeights(p []float32, scale func(pos int) float32) (u [KVBlock]int32, step float32) {
 	var w [KVBlock]float32
-	most := float32(arith.LeastWeight)
+	largest := float32(arith.LeastWeight)
 	for pos := range p {
 		w[pos] = p[pos] * scale(pos)
-		if w[pos] > most {
-			most = w[pos]
+		if w[pos] > largest {
+			largest = w[pos]
 		}
 	}
-	inverse := arith.ProbabilityTop / most
+	inverse := arith.ProbabilityTop / largest
 	for pos := range p {
 		if x := w[pos] * inverse; x > 0 {
 			u[pos] = int32(math.RoundToEven(float64(x)))
 		}
 	}
-	return u, most * arith.ProbabilityStep
+	return u, largest * arith.ProbabilityStep
 }

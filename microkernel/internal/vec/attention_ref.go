@@ -60,8 +60,8 @@ func (dot AttentionDot) refScores(l KVLayout, q []float32, k unsafe.Pointer, p [
 		refIntegerScores(l, q, k, p)
 		return
 	}
-	least, _ := dot.dot().Least()
-	q = dot.refRound(least, q)
+	minimum, _ := dot.dot().Least()
+	q = dot.refRound(minimum, q)
 	for pos := range p {
 		p[pos] = dot.refSum(l.HeadDim, func(d int) (float32, float32) { return q[d], l.getK(k, pos, d) })
 	}
@@ -73,8 +73,8 @@ func (dot AttentionDot) refValues(l KVLayout, p []float32, v unsafe.Pointer, blo
 		refIntegerValues(l, p, v, block)
 		return
 	}
-	_, least := dot.dot().Least()
-	rounded := dot.refRound(least, p)
+	_, minimum := dot.dot().Least()
+	rounded := dot.refRound(minimum, p)
 	for d := range block {
 		block[d] = dot.refSum(len(p), func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })
 	}

@@ -88,24 +88,24 @@ func lower(x, limit float32) float32 {
 	return x
 }
 
-// SoftCap sets x[i] = most * tanh(x[i] * scale / most). Bello et al.: Neural Combinatorial
+// SoftCap sets x[i] = limit * tanh(x[i] * scale / limit). Bello et al.: Neural Combinatorial
 // Optimization with Reinforcement Learning, 2016, appendix A.1.
-func (v *Vec) SoftCap(x *float32, n int, scale, most float32) {
-	factor := capFactor(scale, most)
+func (v *Vec) SoftCap(x *float32, n int, scale, limit float32) {
+	factor := capFactor(scale, limit)
 	if !v.native {
-		refSoftCap(vecOf(x, n), factor, most)
+		refSoftCap(vecOf(x, n), factor, limit)
 		return
 	}
-	args := kernel.VectorArgs{P: pointers{ptr(x)}, N: lengths{n}, F: floats{factor, most}}
+	args := kernel.VectorArgs{P: pointers{ptr(x)}, N: lengths{n}, F: floats{factor, limit}}
 	v.call(kernel.OpSoftCap, &args)
 }
 
 // capFactor returns the factor of a value in the argument of the exponential of a soft cap.
-func capFactor(scale, most float32) float32 { return float32(2 * float64(scale) / float64(most)) }
+func capFactor(scale, limit float32) float32 { return float32(2 * float64(scale) / float64(limit)) }
 
 // refSoftCap computes tanh(z/2) as 1 - 2/(exp(z)+1).
-func refSoftCap(x []float32, factor, most float32) {
+func refSoftCap(x []float32, factor, limit float32) {
 	for i, e := range x {
-		x[i] = most - (most+most)/(exp32(float32(e*factor))+1)
+		x[i] = limit - (limit+limit)/(exp32(float32(e*factor))+1)
 	}
 }

@@ -183,21 +183,21 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 // refRoundRowBF16 defines Vec.roundRowBF16 and Vec.roundQueryBF16.
 func refRoundRowBF16(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer) {
 	out := unsafe.Slice((*uint16)(row), k+k%2)
-	var least float32
+	var smallest float32
 	if op == kernel.OpRoundQuery {
-		least, _ = kernel.TDPBF16.Least()
+		smallest, _ = kernel.TDPBF16.Least()
 	}
 	for i, v := range vecOf(x, k) {
-		out[i] = ref.RoundBF16(above(least, v))
+		out[i] = ref.RoundBF16(above(smallest, v))
 	}
 	if k%2 == 1 {
 		out[k] = 0
 	}
 }
 
-// above returns x, or the zero of its sign if its magnitude is below least.
-func above(least, x float32) float32 {
-	if float32(math.Abs(float64(x))) < least {
+// above returns x, or the zero of its sign if its magnitude is below minimum.
+func above(minimum, x float32) float32 {
+	if float32(math.Abs(float64(x))) < minimum {
 		return float32(math.Copysign(0, float64(x)))
 	}
 	return x

@@ -26,8 +26,8 @@ import (
 
 // Limits of a store in bytes.
 const (
-	MostCode  = 1 << 20 // of the code of a kernel
-	mostBytes = 64 << 20
+	MostCode = 1 << 20 // of the code of a kernel
+	maxBytes = 64 << 20
 )
 
 const (
@@ -56,7 +56,7 @@ func KeyOf(parts ...[]byte) (k Key) {
 // compilation.
 type Store struct {
 	dir  string
-	most int64
+	max  int64
 	mu   sync.Mutex // held while old files are removed
 	size int64      // of all files by the last look and later calls of Put
 }
@@ -77,7 +77,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("other users may write to the folder of compiled kernels %s; remove their permission "+
 			"with chmod go-w", dir)
 	}
-	s := &Store{dir: dir, most: mostBytes}
+	s := &Store{dir: dir, max: maxBytes}
 	s.prune()
 	return s, nil
 }
@@ -140,7 +140,7 @@ func (s *Store) Put(k Key, code []byte) {
 	}
 	s.mu.Lock()
 	s.size += int64(len(code))
-	full := s.size > s.most
+	full := s.size > s.max
 	s.mu.Unlock()
 	if full {
 		s.prune()
@@ -176,12 +176,12 @@ func (s *Store) prune() {
 			_ = os.Remove(path)
 		}
 	}
-	if s.size <= s.most {
+	if s.size <= s.max {
 		return
 	}
 	slices.SortFunc(files, func(a, b file) int { return a.at.Compare(b.at) })
 	for _, f := range files {
-		if s.size <= s.most/4*3 {
+		if s.size <= s.max/4*3 {
 			break
 		}
 		if os.Remove(f.path) == nil {

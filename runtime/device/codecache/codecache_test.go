@@ -140,7 +140,7 @@ func TestFolder(t *testing.T) {
 // remain.
 func TestPrune(t *testing.T) {
 	s := open(t)
-	s.most = 10_000
+	s.max = 10_000
 	at := time.Now().Add(-24 * time.Hour)
 	orphan := filepath.Join(s.dir, "new-1")
 	if err := os.WriteFile(orphan, nil, 0o600); err != nil {
@@ -159,7 +159,7 @@ func TestPrune(t *testing.T) {
 	if _, err := os.Stat(orphan); err == nil {
 		t.Error("an old temporary file remains")
 	}
-	if s.Take(keys[0]) != nil || s.Take(keys[19]) == nil || s.size > s.most {
+	if s.Take(keys[0]) != nil || s.Take(keys[19]) == nil || s.size > s.max {
 		t.Errorf("%d bytes; the oldest kernel remains or the newest is missing", s.size)
 	}
 }

@@ -22,9 +22,9 @@ const Launches = 100
 
 // Sizes of the memory that the kernel reads: each is tried until a run takes readTime.
 const (
-	leastRead = 1 << 20
-	mostRead  = 256 << 20
-	readTime  = 5e-3 // seconds
+	minRead  = 1 << 20
+	maxRead  = 256 << 20
+	readTime = 5e-3 // seconds
 )
 
 // readKernel returns a kernel whose invocations combine readWords words each.
@@ -54,9 +54,9 @@ func (m *meter) basics(r *devrates.Device) (err error) {
 	}
 	r.CompileSeconds = time.Since(began).Seconds()
 	defer func() { err = errors.Join(err, program.Free()) }()
-	for bytes := uint64(leastRead); bytes <= mostRead; bytes *= 4 {
+	for bytes := uint64(minRead); bytes <= maxRead; bytes *= 4 {
 		took, err := m.read(program, bytes, 1)
-		if errors.Is(err, device.ErrMemory) && bytes > leastRead {
+		if errors.Is(err, device.ErrMemory) && bytes > minRead {
 			break
 		}
 		if err != nil {

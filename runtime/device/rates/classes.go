@@ -15,12 +15,12 @@ import (
 
 // Sizes of the runs.
 const (
-	manyRows   = 256
-	longest    = 0.02 // seconds of a compute-bound run, about
-	mostBytes  = 128 << 20
-	fewSteps   = 4
-	manySteps  = 32
-	leastSteps = 64 // launches of the smallest kernel
+	manyRows  = 256
+	longest   = 0.02 // seconds of a compute-bound run, about
+	maxBytes  = 128 << 20
+	fewSteps  = 4
+	manySteps = 32
+	minSteps  = 64 // launches of the smallest kernel
 )
 
 // shape is the size of a weight matrix.
@@ -51,7 +51,7 @@ func (m *meter) product(p Product) (c devrates.Class, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.LeastSeconds, err = many(leastSteps, func(steps int) (float64, error) {
+	c.LeastSeconds, err = many(minSteps, func(steps int) (float64, error) {
 		return m.multiply(p, shape{64, 256}, 1, steps)
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *meter) multiply(p Product, s shape, rows, steps int) (float64, error) {
 	g := kernels.GEMM{Weight: p.Type, Path: p.Path}.For(rows, m.matrixUnit)
 	layout := microkernel.Layout{Type: p.Type, N: s.n, K: s.k}
 	weights := (uint64(layout.Bytes()) + 255) / 256 * 256
-	limit := uint64(mostBytes)
+	limit := uint64(maxBytes)
 	if free := m.device.Info().FreeBytes; free > 0 {
 		limit = min(limit, free/4)
 	}
@@ -125,7 +125,7 @@ func (m *meter) attention() (c devrates.Class, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.LeastSeconds, err = many(leastSteps, func(steps int) (float64, error) { return m.attend(1, 1, steps) })
+	c.LeastSeconds, err = many(minSteps, func(steps int) (float64, error) { return m.attend(1, 1, steps) })
 	if err != nil {
 		return c, err
 	}
@@ -189,7 +189,7 @@ func (m *meter) rows() (c devrates.Class, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.LeastSeconds, err = many(leastSteps, func(steps int) (float64, error) { return m.normalize(1, steps) })
+	c.LeastSeconds, err = many(minSteps, func(steps int) (float64, error) { return m.normalize(1, steps) })
 	if err != nil {
 		return c, err
 	}

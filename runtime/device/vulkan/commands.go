@@ -63,11 +63,11 @@ func (d *logicalDevice) fits(k *devgen.Kernel) error {
 	if err := k.Validate(); err != nil {
 		return err
 	}
-	if most := d.physical.maxInvocations; uint32(k.Size) > most {
-		return fmt.Errorf("kernel %s: workgroups of %d invocations, above %d", k.Name, k.Size, most)
+	if limit := d.physical.maxInvocations; uint32(k.Size) > limit {
+		return fmt.Errorf("kernel %s: workgroups of %d invocations, above %d", k.Name, k.Size, limit)
 	}
-	if most := d.physical.maxShared; uint32(k.SharedBytes()) > most {
-		return fmt.Errorf("kernel %s: %d bytes of shared memory, above %d", k.Name, k.SharedBytes(), most)
+	if limit := d.physical.maxShared; uint32(k.SharedBytes()) > limit {
+		return fmt.Errorf("kernel %s: %d bytes of shared memory, above %d", k.Name, k.SharedBytes(), limit)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func exportHandle(f *hostcall.Frame, fs functions, physical uint64, hasDmaBuf bo
 // find sets the offset of a buffer of a number of bytes in the mapping. write, which writes to the
 // buffer by the device, puts a random number at its begin and at its end, which must appear there.
 func (e *export) find(size uint64, write func(at uint64, data []byte) error) error {
-	const step, most = 64, 64 << 10 // the offset is a multiple of a cache line
+	const step, limit = 64, 64 << 10 // the offset is a multiple of a cache line
 	marker := make([]byte, min(16, size))
 	if _, err := rand.Read(marker); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (e *export) find(size uint64, write func(at uint64, data []byte) error) err
 		}
 	}
 	file := e.mapping.Bytes()
-	for at := 0; at <= most && uint64(at)+size <= uint64(len(file)); at += step {
+	for at := 0; at <= limit && uint64(at)+size <= uint64(len(file)); at += step {
 		if bytes.HasPrefix(file[at:], marker) && bytes.HasPrefix(file[uint64(at)+end:], marker) {
 			e.offset = at
 			clear(e.bytes(size))

@@ -162,9 +162,9 @@ func (p *physical) free(f *hostcall.Frame, fs functions) (bytes uint64, err erro
 		return 0, err
 	}
 	for i := range min(m.U32(atHeaps-4), heaps) {
-		most, used := budget.U64(int(atBudget+8*i)), budget.U64(int(atUsage+8*i))
-		if m.U32(int(atHeaps+16*i+8))&deviceLocal != 0 && used < most {
-			bytes += most - used
+		limit, used := budget.U64(int(atBudget+8*i)), budget.U64(int(atUsage+8*i))
+		if m.U32(int(atHeaps+16*i+8))&deviceLocal != 0 && used < limit {
+			bytes += limit - used
 		}
 	}
 	return bytes, nil
@@ -172,14 +172,14 @@ func (p *physical) free(f *hostcall.Frame, fs functions) (bytes uint64, err erro
 
 // readFamilies chooses a queue family: one that computes, rather without graphics.
 func (p *physical) readFamilies(f *hostcall.Frame, fs functions) error {
-	const most, bytes, graphics, compute = 32, 24, 1, 2
-	count, list := f.Alloc(4), f.Alloc(most*bytes)
-	count.PutU32(0, most)
+	const limit, bytes, graphics, compute = 32, 24, 1, 2
+	count, list := f.Alloc(4), f.Alloc(limit*bytes)
+	count.PutU32(0, limit)
 	if err := fs.void(f, "vkGetPhysicalDeviceQueueFamilyProperties", p.handle, count.Addr(), list.Addr()); err != nil {
 		return err
 	}
 	best := -1
-	for i := range min(int(count.U32(0)), most) {
+	for i := range min(int(count.U32(0)), limit) {
 		flags := list.U32(bytes * i)
 		if flags&compute != 0 && (best < 0 || flags&graphics == 0 && list.U32(bytes*best)&graphics != 0) {
 			best = i
@@ -193,14 +193,14 @@ func (p *physical) readFamilies(f *hostcall.Frame, fs functions) error {
 }
 
 func (p *physical) readExtensions(f *hostcall.Frame, fs functions) error {
-	const most, bytes, nameBytes, incomplete = 1024, 260, 256, 5
-	count, list := f.Alloc(4), f.Alloc(most*bytes)
-	count.PutU32(0, most)
+	const limit, bytes, nameBytes, incomplete = 1024, 260, 256, 5
+	count, list := f.Alloc(4), f.Alloc(limit*bytes)
+	count.PutU32(0, limit)
 	err := fs.call(f, "vkEnumerateDeviceExtensionProperties", p.handle, 0, count.Addr(), list.Addr())
 	if r, ok := errors.AsType[result](err); err != nil && !(ok && r.code == incomplete) {
 		return err
 	}
-	for i := range min(int(count.U32(0)), most) {
+	for i := range min(int(count.U32(0)), limit) {
 		name := list.CString(bytes*i, nameBytes)
 		p.importsHost = p.importsHost || name == importExtension
 		p.exportsFD = p.exportsFD || name == fdExtension

@@ -19,7 +19,7 @@ const (
 	crowdedOther = 0.15
 
 	firstPatience = 2  // crowded intervals before the first move of a worker
-	mostPatience  = 64 // limit of crowded intervals before later moves
+	maxPatience   = 64 // limit of crowded intervals before later moves
 	calmIntervals = 60 // intervals without crowding that reset the patience
 	boundEvery    = 16 // intervals between two scans of the threads of all processes
 )
@@ -98,7 +98,7 @@ func (m *Mover) Look(now time.Time, at, allowed []int) (notes []string) {
 		}
 		notes = append(notes, fmt.Sprintf("PU %d is shared with other threads: worker %d moved to PU %d", at[i], i, to))
 		at[i] = to
-		w.settle(min(2*w.base, mostPatience), m.random)
+		w.settle(min(2*w.base, maxPatience), m.random)
 	}
 	return notes
 }

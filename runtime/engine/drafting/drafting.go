@@ -111,13 +111,13 @@ func (d *Drafting) Open(r *Request, salt [sha256.Size]byte, prompt []int32) {
 }
 
 // Propose sets the tokens of the event with which a request continues: its draft begins with the
-// tokens that were sent and are not computed yet, which are certain. At most `most` follow.
-func (d *Drafting) Propose(r *Request, e *sched.Event, most int) {
+// tokens that were sent and are not computed yet, which are certain. At most `limit` follow.
+func (d *Drafting) Propose(r *Request, e *sched.Event, limit int) {
 	sent := r.sent()
 	e.Certain = len(sent)
 	r.draft = append(r.draft[:0], sent...)
 	if r.text != nil {
-		r.draft, r.class = r.text.Draft(r.draft, max(0, min(d.Rows()-1, most)))
+		r.draft, r.class = r.text.Draft(r.draft, max(0, min(d.Rows()-1, limit)))
 		e.Chance = d.controller.Chance(&r.acceptance, r.class)
 	}
 	e.Draft = r.draft

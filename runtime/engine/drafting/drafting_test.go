@@ -18,9 +18,9 @@ func TestPropose(t *testing.T) {
 		r.Send(id)
 	}
 	for _, c := range []struct {
-		take, most int
-		certain    int
-		want       []int32
+		take, max int
+		certain   int
+		want      []int32
 	}{
 		{0, 9, 2, []int32{1, 2, 3, 4, 5, 6}},
 		{1, 1, 1, []int32{2, 3}},
@@ -31,9 +31,9 @@ func TestPropose(t *testing.T) {
 			r.Take()
 		}
 		var e sched.Event
-		d.Propose(&r, &e, c.most)
+		d.Propose(&r, &e, c.max)
 		if e.Certain != c.certain || !slices.Equal(e.Draft, c.want) || r.Waiting() != c.certain {
-			t.Errorf("at most %d: %d certain tokens of %v, want %d of %v", c.most, e.Certain, e.Draft, c.certain,
+			t.Errorf("at most %d: %d certain tokens of %v, want %d of %v", c.max, e.Certain, e.Draft, c.certain,
 				c.want)
 		}
 	}

@@ -142,9 +142,9 @@ func (d *Buffer) rank(logits []float32, k int, temperature float32) []candidate 
 // for small n.
 func (d *Buffer) largest(logits []float32, n int) []candidate {
 	d.candidates = d.candidates[:0]
-	least := float32(math.Inf(-1)) // logit that a further candidate must exceed
+	threshold := float32(math.Inf(-1)) // logit that a further candidate must exceed
 	for i, l := range logits {
-		if !(l > least) {
+		if !(l > threshold) {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(d.candidates, l, func(c candidate, l float32) int {
@@ -158,7 +158,7 @@ func (d *Buffer) largest(logits []float32, n int) []candidate {
 		}
 		d.candidates = slices.Insert(d.candidates, at, candidate{id: int32(i), logit: l})
 		if len(d.candidates) == n {
-			least = d.candidates[n-1].logit
+			threshold = d.candidates[n-1].logit
 		}
 	}
 	return d.candidates
@@ -200,8 +200,8 @@ func (s *Sampler) limit(c []candidate) []candidate {
 		}
 	}
 	if s.MinP > 0 && len(c) > 0 {
-		least := c[0].logit + float32(math.Log(float64(s.MinP)))
-		keep := slices.IndexFunc(c, func(x candidate) bool { return x.logit < least })
+		minimum := c[0].logit + float32(math.Log(float64(s.MinP)))
+		keep := slices.IndexFunc(c, func(x candidate) bool { return x.logit < minimum })
 		if keep > 0 {
 			c = c[:keep]
 		}

@@ -24,7 +24,7 @@ type Work struct {
 // use.
 type Monitor struct {
 	weights, position float64
-	most              [sides]float64 // recent largest flow; 0: nothing is measured
+	max               [sides]float64 // recent largest flow; 0: nothing is measured
 }
 
 const (
@@ -50,14 +50,14 @@ func (m *Monitor) flow(w Work) float64 {
 }
 
 // Learn takes a forward that ended into the measured flow of a side.
-func (m *Monitor) Learn(s Side, w Work) { m.most[s] = max(fade*m.most[s], m.flow(w)) }
+func (m *Monitor) Learn(s Side, w Work) { m.max[s] = max(fade*m.max[s], m.flow(w)) }
 
 // Contend reports whether a forward on the cores and one on the device are predicted to read more
 // per second than the largest flow that was measured on either side. It returns false until both
 // sides have run a forward.
 func (m *Monitor) Contend(cores, device Work) bool {
-	if m.most[Cores] == 0 || m.most[Device] == 0 {
+	if m.max[Cores] == 0 || m.max[Device] == 0 {
 		return false
 	}
-	return m.flow(cores)+m.flow(device) > slowdown*max(m.most[Cores], m.most[Device])
+	return m.flow(cores)+m.flow(device) > slowdown*max(m.max[Cores], m.max[Device])
 }

@@ -133,7 +133,7 @@ func TestSplits(t *testing.T) {
 	splits := 0
 	for range 3000 {
 		c := divider{team: 1 + rng.IntN(20), kvHeads: 1 + rng.IntN(8), group: 1 + rng.IntN(8), state: 64,
-			most: rng.IntN(200), window: rng.IntN(2) * rng.IntN(1500)}
+			max: rng.IntN(200), window: rng.IntN(2) * rng.IntN(1500)}
 		spans, _ := randomSpans(rng)
 		v := newView(kvcache.Full{}, 0)
 		v.update(spans)
@@ -152,8 +152,8 @@ func TestSplits(t *testing.T) {
 			}
 			s := c.splits[p.split]
 			from, to := c.segments[p.segment].blocks(c.window)
-			if s.at+s.states > c.most || s.states != 1+to-s.first || p.from == from && p.to != s.first {
-				t.Fatalf("split %+v of chunk %+v of blocks %d to %d with memory for %d", s, p, from, to, c.most)
+			if s.at+s.states > c.max || s.states != 1+to-s.first || p.from == from && p.to != s.first {
+				t.Fatalf("split %+v of chunk %+v of blocks %d to %d with memory for %d", s, p, from, to, c.max)
 			}
 		}
 		for i := range c.segments {
@@ -161,8 +161,8 @@ func TestSplits(t *testing.T) {
 				t.Fatalf("chunks end at %d of %d blocks", next[i], to)
 			}
 		}
-		if len(c.splits) > c.mostSplits() {
-			t.Fatalf("%d splits, counters for %d", len(c.splits), c.mostSplits())
+		if len(c.splits) > c.maxSplits() {
+			t.Fatalf("%d splits, counters for %d", len(c.splits), c.maxSplits())
 		}
 		splits += len(c.splits)
 	}

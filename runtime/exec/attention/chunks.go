@@ -9,18 +9,18 @@ import (
 )
 
 // Sizes of segments in rows. A segment has enough rows for a block of keys to serve many queries
-// while it is cached. With few segments they get smaller, down to leastQueryRows query rows.
+// while it is cached. With few segments they get smaller, down to minQueryRows query rows.
 const (
-	mostSegmentRows = 64
-	leastQueryRows  = 48
+	maxSegmentRows = 64
+	minQueryRows   = 48
 )
 
-// A chunk of a split segment has at least leastChunk blocks. Segments are split only if there are
+// A chunk of a split segment has at least minChunk blocks. Segments are split only if there are
 // at most fewUnits of them (times KV heads) per worker; otherwise the units are small enough
 // already.
 const (
-	leastChunk = 4
-	fewUnits   = 8
+	minChunk = 4
+	fewUnits = 8
 )
 
 // segment is n consecutive rows of one sequence.
@@ -67,28 +67,28 @@ type divider struct {
 	group   int
 	window  int // positions that a row sees; 0: all
 	state   int // bytes of a state of `group` rows
-	most    int // states that fit the memory, counting those of all KV heads as one
+	max     int // states that fit the memory, counting those of all KV heads as one
 
 	segments []segment
 	chunks   []chunk
 	splits   []split
 }
 
-// mostSplits returns how many segments may be split at once.
-func (d *divider) mostSplits() int { return max(1, fewUnits*d.team/d.kvHeads) }
+// maxSplits returns how many segments may be split at once.
+func (d *divider) maxSplits() int { return max(1, fewUnits*d.team/d.kvHeads) }
 
 // divide divides a batch.
 func (d *divider) divide(seen []viewSpan) {
 	d.segments = divideSpans(d.segments, seen, d.segmentRows(seen))
 	d.chunks, d.splits = d.chunks[:0], d.splits[:0]
-	most, used := d.chunkBlocks(), 0
+	limit, used := d.chunkBlocks(), 0
 	for i := range d.segments {
 		t := &d.segments[i]
 		from, to := t.blocks(d.window)
 		blocks := to - from
-		n := (blocks + most - 1) / most
+		n := (blocks + limit - 1) / limit
 		first := (blocks + n - 1) / n
-		if n == 1 || t.n > 1 || used+1+blocks-first > d.most {
+		if n == 1 || t.n > 1 || used+1+blocks-first > d.max {
 			d.chunks = append(d.chunks, chunk{segment: i, from: from, to: to, split: -1})
 			continue
 		}
@@ -118,16 +118,16 @@ func (d *divider) segmentRows(seen []viewSpan) int {
 		rows += seen[i].n
 	}
 	fair := rows * d.kvHeads / (unitsEach * d.team)
-	return max(1, min(mostSegmentRows, max(fair, (leastQueryRows+d.group-1)/d.group)))
+	return max(1, min(maxSegmentRows, max(fair, (minQueryRows+d.group-1)/d.group)))
 }
 
 // divideSpans divides spans into segments of at most the given number of rows.
-func divideSpans(dst []segment, seen []viewSpan, most int) []segment {
+func divideSpans(dst []segment, seen []viewSpan, limit int) []segment {
 	dst = dst[:0]
 	for i := range seen {
 		s := &seen[i]
-		for done := 0; done < s.n; done += most {
-			dst = append(dst, segment{of: s, row: s.row + done, n: min(most, s.n-done), pos: s.pos + done})
+		for done := 0; done < s.n; done += limit {
+			dst = append(dst, segment{of: s, row: s.row + done, n: min(limit, s.n-done), pos: s.pos + done})
 		}
 	}
 	return dst
@@ -147,13 +147,13 @@ func (d *divider) chunkBlocks() int {
 		longest = max(longest, n)
 		all += n * d.kvHeads
 	}
-	if d.most == 0 || len(d.segments) > d.mostSplits() {
+	if d.max == 0 || len(d.segments) > d.maxSplits() {
 		return longest
 	}
 	best, bestTime := longest, d.endsAfter(longest, all)
 	for n := 2; n <= fewUnits*d.team; n++ {
 		b := (longest + n - 1) / n
-		if b < leastChunk {
+		if b < minChunk {
 			break
 		}
 		if t := d.endsAfter(b, all) * (1.03 + 0.005*float64(n)); t < bestTime {

@@ -55,9 +55,9 @@ func (f *form) prepare(isas []microkernel.ISA, kv *KVStore, of microkernel.Atten
 		return 0, nil
 	}
 	f.state = f.fused[0].StateBytes(f.group)
-	f.most = min(kv.longest, maxStateBytes/(f.state*f.kvHeads))
-	f.left = make([]atomic.Int32, f.mostSplits()*f.kvHeads)
-	return f.most * f.kvHeads * f.state, nil
+	f.max = min(kv.longest, maxStateBytes/(f.state*f.kvHeads))
+	f.left = make([]atomic.Int32, f.maxSplits()*f.kvHeads)
+	return f.max * f.kvHeads * f.state, nil
 }
 
 // queries returns the query heads of a KV head: the first one and their number.

@@ -211,15 +211,15 @@ func CopyHeads(g *tp.Group, op *model.Op, rows int) {
 }
 
 // PrivateBytes returns the private memory that a worker needs for the rotations of a model's heads.
-func PrivateBytes(m *model.Model) (most int) {
+func PrivateBytes(m *model.Model) (largest int) {
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		if op.Kind != model.OpRotate {
 			continue
 		}
 		if bytes := 4 * kvcache.BlockTokens * (op.Heads.Q + 2*op.Heads.KV) * op.Heads.Dim; bytes <= tp.MostPrivate {
-			most = max(most, bytes)
+			largest = max(largest, bytes)
 		}
 	}
-	return most
+	return largest
 }

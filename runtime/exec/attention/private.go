@@ -9,19 +9,19 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// leastPrivateStates is the number of states of a chunk that fit the private buffer. Longer chunks
+// minPrivateStates is the number of states of a chunk that fit the private buffer. Longer chunks
 // are computed in place.
-const leastPrivateStates = 1 + 4*leastChunk
+const minPrivateStates = 1 + 4*minChunk
 
 // privateBytes returns the private memory that a worker needs for segments and chunks of a form. It
 // includes their block numbers, because a sequence may end while a descheduled worker still reads
 // it.
 func (f *form) privateBytes(blocks int) int {
-	segment := 4 * mostSegmentRows * f.group * f.layout.HeadDim
+	segment := 4 * maxSegmentRows * f.group * f.layout.HeadDim
 	if segment > tp.MostPrivate {
 		return 0
 	}
-	bytes := max(segment, leastPrivateStates*f.state) + f.tableBytes(blocks)
+	bytes := max(segment, minPrivateStates*f.state) + f.tableBytes(blocks)
 	return (bytes + 4095) / 4096 * 4096
 }
 

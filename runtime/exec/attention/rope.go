@@ -33,19 +33,19 @@ type Angles struct {
 }
 
 // AngleBytes returns the memory of Angles for so many rows.
-func AngleBytes(m *model.Model, rows int) int { return 4 * len(m.Ropes()) * rows * mostRotated(m) }
+func AngleBytes(m *model.Model, rows int) int { return 4 * len(m.Ropes()) * rows * maxRotated(m) }
 
 // NewAngles returns the angles in AngleBytes of memory.
 func NewAngles(m *model.Model, rows int, memory unsafe.Pointer) Angles {
-	return Angles{base: memory, rows: rows, width: mostRotated(m)}
+	return Angles{base: memory, rows: rows, width: maxRotated(m)}
 }
 
-// mostRotated returns the largest number of dimensions of a head that rotate.
-func mostRotated(m *model.Model) (most int) {
+// maxRotated returns the largest number of dimensions of a head that rotate.
+func maxRotated(m *model.Model) (largest int) {
 	for _, r := range m.Ropes() {
-		most = max(most, r.Dim)
+		largest = max(largest, r.Dim)
 	}
-	return most
+	return largest
 }
 
 // at returns the address of the cosines and sines of a row.

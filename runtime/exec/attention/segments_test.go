@@ -56,14 +56,14 @@ func TestSegments(t *testing.T) {
 		if at != rows {
 			t.Fatalf("KV segments cover %d of %d rows", at, rows)
 		}
-		most := 1 + rng.IntN(mostSegmentRows)
+		limit := 1 + rng.IntN(maxSegmentRows)
 		v := newView(kvcache.Full{}, 0)
 		v.update(spans)
-		segments = divideSpans(segments, v.spans, most)
+		segments = divideSpans(segments, v.spans, limit)
 		at = 0
 		for _, x := range segments {
 			span, pos := posOf(x.row)
-			if x.row != at || x.n < 1 || x.n > most || x.pos != pos || x.of.row != span.Row ||
+			if x.row != at || x.n < 1 || x.n > limit || x.pos != pos || x.of.row != span.Row ||
 				x.row+x.n > span.Row+span.Rows {
 				t.Fatalf("segment %+v at row %d, position %d of spans %+v", x, at, pos, spans)
 			}

@@ -169,11 +169,11 @@ func (p *problem) compare(t testing.TB) {
 func randomSchedule(rng *rand.Rand, spec microkernel.Spec, typ microkernel.WeightType, widen bool,
 	p *problem) plans.Schedule {
 	s := plans.Schedule{Kernel: spec, Widen: widen}
-	pick := func(unit, most int) int { // a multiple of unit, sometimes 0
+	pick := func(unit, limit int) int { // a multiple of unit, sometimes 0
 		if rng.IntN(4) == 0 {
 			return 0
 		}
-		return unit * (1 + rng.IntN(most/unit+2))
+		return unit * (1 + rng.IntN(limit/unit+2))
 	}
 	s.BM, s.BN = pick(spec.MR, p.m), pick(spec.NR, p.n)
 	s.BK = pick(max(typ.KStep(), 2), p.k)

@@ -33,11 +33,11 @@ func NewHeterogeneous(kinds []Kind, kindOf []int, phase *plans.Phase, weight pla
 }
 
 // ScratchBytes returns the memory that one worker needs.
-func (u *Heterogeneous) ScratchBytes() (most int) {
+func (u *Heterogeneous) ScratchBytes() (largest int) {
 	for _, s := range u.list[0].kinds {
-		most = max(most, s.scratchBytes)
+		largest = max(largest, s.scratchBytes)
 	}
-	return most
+	return largest
 }
 
 // Tasks returns the number of chunks of a product of m rows.

@@ -132,23 +132,23 @@ func (r *Products) scaleOf(weight, matrix int) *float32 {
 }
 
 // ScratchBytes returns the memory that a worker needs for products of forwards of so many rows.
-func (r *Products) ScratchBytes(rows int) (most int) {
+func (r *Products) ScratchBytes(rows int) (largest int) {
 	for _, list := range r.kinds {
 		for _, s := range list {
 			if s != nil {
-				most = max(most, s.scratchBytes)
+				largest = max(largest, s.scratchBytes)
 			}
 		}
 	}
 	for i := range r.shard.Model.Ops {
 		switch op := &r.shard.Model.Ops[i]; {
 		case gated(op) && len(op.W) > 0:
-			most = max(most, r.gatedScratch(op, rows))
+			largest = max(largest, r.gatedScratch(op, rows))
 		case op.Kind == model.OpMatMul:
-			most = max(most, r.sumScratch(op, rows))
+			largest = max(largest, r.sumScratch(op, rows))
 		}
 	}
-	return most
+	return largest
 }
 
 // gatedScratch is the memory for a gated op: a segment of either factor and the widened panels of
@@ -158,39 +158,39 @@ func (r *Products) gatedScratch(op *model.Op, rows int) int {
 		return 0
 	}
 	rows = r.shard.Model.RowsOf(op.Outs[0], rows)
-	most := 0
+	largest := 0
 	for _, list := range r.kinds {
 		gate, up := list[op.W[0]], list[op.W[1]]
 		segment := 0
 		for _, rule := range gate.rules {
 			segment = max(segment, rule.gemm.segmentSize(rows))
 		}
-		most = max(most, 2*segment+max(gate.scratchBytes, up.scratchBytes))
+		largest = max(largest, 2*segment+max(gate.scratchBytes, up.scratchBytes))
 	}
-	return most
+	return largest
 }
 
 // sumScratch is the memory for an op that adds.
-func (r *Products) sumScratch(op *model.Op, rows int) (most int) {
+func (r *Products) sumScratch(op *model.Op, rows int) (largest int) {
 	for _, list := range r.kinds {
 		for _, wi := range op.W {
 			if s := list[wi]; s != nil {
 				for _, rule := range s.rules {
-					most = max(most, rule.gemm.segmentSize(rows)+rule.gemm.ScratchBytes())
+					largest = max(largest, rule.gemm.segmentSize(rows)+rule.gemm.ScratchBytes())
 				}
 			}
 		}
 	}
-	return most
+	return largest
 }
 
 // PrivateBytes returns the private memory that a worker needs for chunks of products, and of the
 // quantization before them, of forwards of so many rows.
-func (r *Products) PrivateBytes(rows int) (most int) {
+func (r *Products) PrivateBytes(rows int) (largest int) {
 	m := r.shard.Model
 	add := func(bytes int) {
 		if bytes <= tp.MostPrivate {
-			most = max(most, bytes)
+			largest = max(largest, bytes)
 		}
 	}
 	for i := range m.Ops {
@@ -207,5 +207,5 @@ func (r *Products) PrivateBytes(rows int) (most int) {
 			add(s.rules[i].gemm.sliceBytes(m.RowsOf(model.BufExpert, rows)))
 		}
 	}
-	return most
+	return largest
 }

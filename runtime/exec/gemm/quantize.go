@@ -82,8 +82,8 @@ func (r *Products) Quantize(g *tp.Group, op *model.Op, m int, step tp.Step) (any
 // chunkFor returns the number of segments that each of so many workers takes at a time: several
 // chunks for each, but no more than needed, since workers wait for each other to take one.
 func (s *segments) chunkFor(total, workers int) int {
-	const chunks, most = 8, 16 // of a worker; times the smallest chunk
-	return max(s.chunk, min(most*s.chunk, total/(chunks*workers)))
+	const chunks, limit = 8, 16 // of a worker; times the smallest chunk
+	return max(s.chunk, min(limit*s.chunk, total/(chunks*workers)))
 }
 
 // quantizeChunk quantizes segments [lo, hi).

@@ -59,16 +59,16 @@ func (g *Gemm) stepGrid(m int, step tp.Step, workers int) stepGrid {
 	return p
 }
 
-// evenRows returns the number of chunks along m, at least `least`, for so many along n: the
+// evenRows returns the number of chunks along m, at least `minimum`, for so many along n: the
 // smallest number that leaves no worker idle for long at the end.
-func evenRows(columns, least, workers, m, mr int) int {
+func evenRows(columns, minimum, workers, m, mr int) int {
 	const tiles, idle = 4, 0.1 // register tiles in the height of a chunk at least; part of the time at most
 	if columns == 0 {
-		return least
+		return minimum
 	}
-	most := max(least, m/(tiles*mr), min(m, (workers+columns-1)/columns))
-	best, wasted := least, math.Inf(1)
-	for rows := least; rows <= most; rows++ {
+	limit := max(minimum, m/(tiles*mr), min(m, (workers+columns-1)/columns))
+	best, wasted := minimum, math.Inf(1)
+	for rows := minimum; rows <= limit; rows++ {
 		n := rows * columns
 		rounds := (n + workers - 1) / workers
 		if w := float64(rounds*workers)/float64(n) - 1; w < wasted {

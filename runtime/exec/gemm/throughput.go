@@ -68,8 +68,8 @@ type workerView struct {
 const (
 	updateEvery = 40 * time.Millisecond
 	rateWindow  = 400 * time.Millisecond // over which older measurements fade
-	leastBusy   = 200 * time.Microsecond // busy time of all workers for a first rate
-	leastFirst  = 3                      // chunks of a worker for its first rate
+	minBusy     = 200 * time.Microsecond // busy time of all workers for a first rate
+	minFirst    = 3                      // chunks of a worker for its first rate
 	forgotten   = time.Second            // after which the rate of a worker without measurements is dropped
 	hysteresis  = 0.03                   // relative change of a rate that is ignored
 	moved       = 0.05                   // change of a spread that is shown
@@ -212,14 +212,14 @@ func (p *Throughput) measure(meter int, now time.Duration) bool {
 	for i := first; i < first+p.workers; i++ {
 		busy += p.tallies[i].busy.Load() - p.seen[i].busy.Load()
 	}
-	if busy < int64(leastBusy) {
+	if busy < int64(minBusy) {
 		return false
 	}
 	for i := first; i < first+p.workers; i++ {
 		l, s := &p.tallies[i], &p.seen[i]
 		busy, elements, off := l.busy.Load(), l.elements.Load(), l.off.Load()
 		took, did, missed := busy-s.busy.Load(), elements-s.elements.Load(), off-s.off.Load()
-		if p.mean[i] == 0 && did > 0 && l.n.Load() < leastFirst {
+		if p.mean[i] == 0 && did > 0 && l.n.Load() < minFirst {
 			continue
 		}
 		best := l.best.Swap(0)
@@ -259,16 +259,16 @@ func (p *Throughput) blend(i int, now, took time.Duration, rate, best, spread fl
 func (p *Throughput) differs(meter int) bool {
 	first := meter * p.workers
 	v := &p.views[p.last]
-	least, most := math.Inf(1), 0.0
+	smallest, largest := math.Inf(1), 0.0
 	for i := first; i < first+p.workers; i++ {
 		if (p.mean[i] == 0) != (v.rate[i] == 0) {
 			return true
 		}
 		if p.mean[i] > 0 {
-			least, most = math.Min(least, p.mean[i]/v.rate[i]), math.Max(most, p.mean[i]/v.rate[i])
+			smallest, largest = math.Min(smallest, p.mean[i]/v.rate[i]), math.Max(largest, p.mean[i]/v.rate[i])
 		}
 	}
-	return most > least*(1+hysteresis) || most > 1.2 || least < 1/1.2 ||
+	return largest > smallest*(1+hysteresis) || largest > 1.2 || smallest < 1/1.2 ||
 		math.Abs(p.worst(first)-v.spread[meter]) > moved
 }
 

@@ -14,8 +14,8 @@ func TestChunks(t *testing.T) {
 	if n := new(assignment).chunks(nil, 0); n != 0 {
 		t.Errorf("%d chunks of an assignment of no products", n)
 	}
-	const most = pool.MaxAssigned
-	for _, c := range []struct{ slices, each int }{{0, 1}, {1, 1}, {most, 1}, {most + 1, 2}, {2 * most, 2}} {
+	const limit = pool.MaxAssigned
+	for _, c := range []struct{ slices, each int }{{0, 1}, {1, 1}, {limit, 1}, {limit + 1, 2}, {2 * limit, 2}} {
 		if got := slicesOfChunk(c.slices); got != c.each {
 			t.Errorf("%d slices of a chunk of %d, want %d", got, c.slices, c.each)
 		}
@@ -32,7 +32,7 @@ func TestThroughput(t *testing.T) {
 		l.busy.Add(1e7)
 		l.elements.Add(int64(rate * 1e-2))
 		l.best.Store(int64(rate))
-		l.n.Add(leastFirst)
+		l.n.Add(minFirst)
 		p.touched[meter].Store(true)
 	}
 	look := func() []float64 {

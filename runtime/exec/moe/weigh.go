@@ -29,9 +29,9 @@ func (r *Routes) weighChosen(vec *microkernel.Vec, row int, logits []float32) {
 	}
 }
 
-// leastSum bounds the divisor of a row's weights, as in llama.cpp: the smallest normal number of
+// minSum bounds the divisor of a row's weights, as in llama.cpp: the smallest normal number of
 // half precision. A bias can choose experts whose scores are almost zero.
-const leastSum = 0x1p-14
+const minSum = 0x1p-14
 
 // weighAll replaces all logits by scores, chooses by the scores plus the bias, if there is one, and
 // uses the scores of the chosen experts as weights.
@@ -61,7 +61,7 @@ func (r *Routes) weighAll(vec *microkernel.Vec, row int, logits []float32, by *m
 	for _, w := range weight {
 		sum += w
 	}
-	sum = max(sum, leastSum)
+	sum = max(sum, minSum)
 	for i := range weight {
 		weight[i] /= sum
 	}
@@ -90,10 +90,10 @@ func excludeGroups(scores, bias []float32, groups, used int) {
 		return first + second
 	}
 	for left := groups; left > used; left-- {
-		worst, least := -1, float32(math.Inf(1))
+		worst, smallest := -1, float32(math.Inf(1))
 		for group := range groups {
-			if s := best(group); !math.IsInf(float64(s), -1) && s <= least {
-				worst, least = group, s
+			if s := best(group); !math.IsInf(float64(s), -1) && s <= smallest {
+				worst, smallest = group, s
 			}
 		}
 		if worst < 0 {

@@ -111,13 +111,13 @@ func (o *Ops) MakeInputs(g *tp.Group, op *model.Op) {
 }
 
 // ScratchBytes returns the memory that a worker needs for the row-wise ops of a model.
-func ScratchBytes(m *model.Model) (most int) {
+func ScratchBytes(m *model.Model) (largest int) {
 	for i := range m.Ops {
 		if t := m.Ops[i].Table; t != nil {
-			most = max(most, 4*t.N)
+			largest = max(largest, 4*t.N)
 		}
 	}
-	return most
+	return largest
 }
 
 // GateInput multiplies the layer's own input by a function of the gate.

@@ -65,8 +65,8 @@ func (o *Ops) Softmax(g *tp.Group, op *model.Op) {
 }
 
 func softmaxRow(v *microkernel.Vec, x *float32, n int) {
-	valid, most, sum := int32(n), float32(0), float32(0)
-	v.SoftmaxBlock(x, n, 1, n, &valid, 1, &most, &sum)
+	valid, largest, sum := int32(n), float32(0), float32(0)
+	v.SoftmaxBlock(x, n, 1, n, &valid, 1, &largest, &sum)
 	for i := range unsafe.Slice(x, n) {
 		unsafe.Slice(x, n)[i] /= sum
 	}

@@ -20,9 +20,9 @@ const (
 // for all rows. Columns are independent, so the results have the same bits one row at a time, in
 // chunks, and with any number of workers (DESIGN rule 6).
 func (o *Ops) Delta(g *tp.Group, i int, op *model.Op, c tp.Step) {
-	const least = 4 // units of a worker
+	const minimum = 4 // units of a worker
 	d, columns := op.Delta, op.Delta.ValueDim
-	if d.ValueHeads*o.segments.sequences() < least*g.N*c.Count {
+	if d.ValueHeads*o.segments.sequences() < minimum*g.N*c.Count {
 		columns = min(columns, deltaColumns)
 	}
 	blocks := (d.ValueDim + columns - 1) / columns

@@ -106,8 +106,8 @@ var errDamaged = errors.New("the file is damaged")
 
 // chunkBytes returns the size of the chunks of a payload.
 func chunkBytes(payload int64) int {
-	const least = 256 << 10
-	return int(max(least, pages((payload+maxChunks-1)/maxChunks)))
+	const minimum = 256 << 10
+	return int(max(minimum, pages((payload+maxChunks-1)/maxChunks)))
 }
 
 // pages rounds a size up to whole pages.

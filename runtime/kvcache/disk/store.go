@@ -19,8 +19,8 @@ import (
 
 // Options configures Open. Zero fields take the defaults stated after their descriptions.
 type Options struct {
-	Bytes     int64          // most bytes of all objects; a tenth of the free bytes, at most 20 GiB
-	WriteRate int64          // most bytes written per second; 50 MB/s; negative: unlimited
+	Bytes     int64          // maximum bytes of all objects; a tenth of the free bytes, at most 20 GiB
+	WriteRate int64          // maximum bytes written per second; 50 MB/s; negative: unlimited
 	Files     Files          // HostFiles
 	Warn      func(s string) // is called once for each kind of fault; may be nil
 	Now       func() time.Time
@@ -29,7 +29,7 @@ type Options struct {
 // Defaults of Options.
 const (
 	defaultWriteRate = 50_000_000
-	mostDefaultBytes = 20 << 30
+	maxDefaultBytes  = 20 << 30
 	freeShare        = 10
 )
 
@@ -90,7 +90,7 @@ func Open(dir string, o Options) (*Store, error) {
 		}
 	}
 	if s.options.Bytes <= 0 {
-		s.options.Bytes = mostDefaultBytes
+		s.options.Bytes = maxDefaultBytes
 		if free := freeBytes(dir); free > 0 {
 			s.options.Bytes = min(s.options.Bytes, free/freeShare)
 		}

@@ -227,7 +227,11 @@ func readGemma4HF(h *hf.File, c *model.Config) error {
 	}
 	if far := f.FarKVHeads; f.KeysValues && far > 0 {
 		for _, has := range near {
-			c.KVHeadsOf = append(c.KVHeadsOf, map[bool]int{true: h.KVHeads, false: far}[has])
+			heads := far
+			if has {
+				heads = h.KVHeads
+			}
+			c.KVHeadsOf = append(c.KVHeadsOf, heads)
 		}
 		c.KVHeads = max(c.KVHeads, far)
 	}

@@ -26,19 +26,20 @@ func TestMoves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, most := 0.0, 0.0
+		want, largest := 0.0, 0.0
 		for i, k := range at {
 			if op := &m.Ops[i]; len(op.W) == 0 && op.Kind != model.OpAttention {
 				want += list[k].Parts[0].Moved
-				most = math.Max(most, list[k].Parts[0].Touched)
+				largest = math.Max(largest, list[k].Parts[0].Touched)
 			}
 		}
 		moved, touched := 0.0, 0.0
 		for _, s := range workOf(t, c, p).Moves(rows) {
 			moved, touched = moved+s.Moved, math.Max(touched, s.Touched)
 		}
-		if moved != want || touched != most || want == 0 {
-			t.Errorf("%v: %g bytes moved and at most %g touched, op by op %g and %g", rows, moved, touched, want, most)
+		if moved != want || touched != largest || want == 0 {
+			t.Errorf("%v: %g bytes moved and at most %g touched, op by op %g and %g", rows, moved, touched, want,
+				largest)
 		}
 		n := float64(len(rows.Spans))
 		if len(rows.Spans) == 1 {
@@ -46,8 +47,8 @@ func TestMoves(t *testing.T) {
 		}
 		// the embedding writes X, the first norm reads X and writes H, the others read X and Y and
 		// write X and H
-		if least := n * 4 * 256 * float64(1+2+4*(2*c.Layers-1)); moved < least {
-			t.Errorf("%v: %g bytes, less than %g of the norms alone", rows, moved, least)
+		if minimum := n * 4 * 256 * float64(1+2+4*(2*c.Layers-1)); moved < minimum {
+			t.Errorf("%v: %g bytes, less than %g of the norms alone", rows, moved, minimum)
 		}
 	}
 }

@@ -135,8 +135,8 @@ func (p *Placer) ceiling(
 	}
 	// A SIMD lane multiplies four bytes, on arm64 at most eight, in the time of one float32. A
 	// higher peak belongs to a matrix unit of each core, which vector kernels do not use.
-	const vector, most = 4, 8
-	if f32 := p.vectors(set); !part.Matrix && f32 > 0 && r.Targets[0].Peak > most*f32 {
+	const vector, limit = 4, 8
+	if f32 := p.vectors(set); !part.Matrix && f32 > 0 && r.Targets[0].Peak > limit*f32 {
 		scale := vector * f32 / r.Targets[0].Peak
 		r.Targets[0].Peak *= scale
 		for i := range r.Targets[0].Parts {
@@ -178,16 +178,16 @@ func Join(list []Placed) (out []Placed) {
 	return out
 }
 
-// Ranges returns the placements of the ops of a phase for 1 to most rows. A range ends where the
+// Ranges returns the placements of the ops of a phase for 1 to limit rows. A range ends where the
 // regime or the target of an op changes.
-func (p *Placer) Ranges(phase string, most int) ([]Placed, error) {
+func (p *Placer) Ranges(phase string, limit int) ([]Placed, error) {
 	last, err := p.At(phase, 1)
 	if err != nil {
 		return nil, err
 	}
 	ranges := slices.Clone(last)
-	for last[0].From < most {
-		next, err := p.At(phase, min(2*last[0].From, most))
+	for last[0].From < limit {
+		next, err := p.At(phase, min(2*last[0].From, limit))
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +200,7 @@ func (p *Placer) Ranges(phase string, most int) ([]Placed, error) {
 		}
 		last = next
 	}
-	return Join(endRanges(ranges, most)), nil
+	return Join(endRanges(ranges, limit)), nil
 }
 
 // changes returns the placements at which the regime or the target of an op changes between two
@@ -240,9 +240,9 @@ func (p *Placed) moved(o *Placed) bool { return p.Regime != o.Regime || p.Target
 
 // endRanges sets the end of each range to the begin of the next one of the same part, and sorts the
 // ranges.
-func endRanges(ranges []Placed, most int) []Placed {
+func endRanges(ranges []Placed, limit int) []Placed {
 	for i := range ranges {
-		ranges[i].To = most
+		ranges[i].To = limit
 		for _, next := range ranges[i+1:] {
 			if next.part == ranges[i].part {
 				ranges[i].To = next.From - 1

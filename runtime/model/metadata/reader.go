@@ -58,9 +58,9 @@ func (m *Reader) Ints(suffix string) ([]int32, bool) { return m.source.Ints(m.Ke
 // Tensors reports which of the first layers have a tensor blk.LAYER.name.
 func (m *Reader) Tensors(name string, layers int) []bool { return m.source.Tensors(name, layers) }
 
-// Size reads a required count from 1 to most. It returns 1 after an error. A list with the same
+// Size reads a required count from 1 to limit. It returns 1 after an error. A list with the same
 // count for every layer counts as that count.
-func (m *Reader) Size(suffix string, most uint64) int {
+func (m *Reader) Size(suffix string, limit uint64) int {
 	v, ok := m.Uint(suffix)
 	if list, each := m.Ints(suffix); !ok && each && len(list) > 0 {
 		if slices.Min(list) != slices.Max(list) {
@@ -73,27 +73,27 @@ func (m *Reader) Size(suffix string, most uint64) int {
 		m.Fail("%s has no %s: %s", m.from, m.Key(suffix), m.missingKeyHint())
 		return 1
 	}
-	if v == 0 || v > most {
-		m.Fail("%s is %d, outside 1..%d", m.Key(suffix), v, most)
+	if v == 0 || v > limit {
+		m.Fail("%s is %d, outside 1..%d", m.Key(suffix), v, limit)
 		return 1
 	}
 	return int(v)
 }
 
-// SizeOr reads a count from 1 to most, or returns the default if the key is missing.
-func (m *Reader) SizeOr(suffix string, most uint64, otherwise int) int {
+// SizeOr reads a count from 1 to limit, or returns the default if the key is missing.
+func (m *Reader) SizeOr(suffix string, limit uint64, otherwise int) int {
 	if _, ok := m.Uint(suffix); !ok {
 		return otherwise
 	}
-	return m.Size(suffix, most)
+	return m.Size(suffix, limit)
 }
 
-// CountOr reads a count from 0 to most, 0 if the key is missing.
-func (m *Reader) CountOr(suffix string, most uint64) int {
+// CountOr reads a count from 0 to limit, 0 if the key is missing.
+func (m *Reader) CountOr(suffix string, limit uint64) int {
 	if v, ok := m.Uint(suffix); !ok || v == 0 {
 		return 0
 	}
-	return m.Size(suffix, most)
+	return m.Size(suffix, limit)
 }
 
 // Has reports whether the source has an integer with a key.

@@ -45,7 +45,7 @@ func (m *Reader) layers(c *model.Config) {
 
 // eachLayer reads a list with a size per layer, if the source has one. It sets of only if the sizes
 // differ or are all 0, which all cannot express.
-func (m *Reader) eachLayer(suffix string, most int32, all *int, of *[]int, layers int) {
+func (m *Reader) eachLayer(suffix string, limit int32, all *int, of *[]int, layers int) {
 	list, ok := m.Ints(suffix)
 	if !ok {
 		return
@@ -56,8 +56,8 @@ func (m *Reader) eachLayer(suffix string, most int32, all *int, of *[]int, layer
 	}
 	sizes, same := make([]int, layers), true
 	for i, v := range list {
-		if v < 0 || v > most {
-			m.Fail("%s of layer %d is %d, outside 0..%d", m.Key(suffix), i, v, most)
+		if v < 0 || v > limit {
+			m.Fail("%s of layer %d is %d, outside 0..%d", m.Key(suffix), i, v, limit)
 			return
 		}
 		sizes[i] = int(v)

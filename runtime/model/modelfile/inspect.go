@@ -122,9 +122,9 @@ func loadAll(f *gguf.File) (m *model.Model, wrong []error) {
 		specs := tensors.List(m)
 		missing := bindAll(m, f, specs)
 		missing = append(missing, unknown(m, f, specs)...)
-		const most = 12
-		if n := len(missing); n > most {
-			missing = append(missing[:most], fmt.Errorf("and %d more tensors are missing or of other shapes", n-most))
+		const limit = 12
+		if n := len(missing); n > limit {
+			missing = append(missing[:limit], fmt.Errorf("and %d more tensors are missing or of other shapes", n-limit))
 		}
 		wrong = append(wrong, missing...)
 		if len(wrong) == 0 {

@@ -24,8 +24,8 @@ const (
 	// bodyCredit bounds the time for which bytes that arrived early count as progress.
 	bodyCredit = 2 * time.Second
 
-	// mostLooks bounds the connections of each state that are compared to find one to displace.
-	mostLooks = 64
+	// maxLooks bounds the connections of each state that are compared to find one to displace.
+	maxLooks = 64
 )
 
 // tier returns the tier of a connection. The caller holds the table's lock.
@@ -49,17 +49,17 @@ func (c *Conn) tier(now time.Time) int {
 
 // choose returns the connection to displace, or nil if there is none: the lowest tier first, within
 // it the client with the most connections, and of these the connection that has been without
-// progress for longest. It compares the mostLooks connections of each state that have been without
+// progress for longest. It compares the maxLooks connections of each state that have been without
 // progress for longest. Connections of tierUnread and tierUnproven are displaced only if their
 // client has more than crowd connections.
 func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
-	least := tierKept
+	smallest := tierKept
 	precedes := func(c *Conn, tier int) bool {
-		return best == nil || tier < least || tier == least && c.before(best)
+		return best == nil || tier < smallest || tier == smallest && c.before(best)
 	}
 	for state := range q {
 		looks := 0
-		for e := q[state].Front(); e != nil && looks < mostLooks; e = e.Next() {
+		for e := q[state].Front(); e != nil && looks < maxLooks; e = e.Next() {
 			looks++
 			c := e.Value.(*Conn)
 			tier := c.tier(now)
@@ -69,7 +69,7 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 			switch {
 			case tier == tierKept, tier >= tierUnread && c.client.open <= crowd:
 			case precedes(c, tier):
-				best, least = c, tier
+				best, smallest = c, tier
 			}
 		}
 	}

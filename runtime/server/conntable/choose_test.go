@@ -114,8 +114,8 @@ func TestDescriptorsBoundTable(t *testing.T) {
 	}
 	o := Options{Most: 10 * (free + 1), MostClient: 5 * (free + 1)}
 	table := New(o)
-	if most := table.Most(); most > free || most < free/4 || table.options.MostClient > most/2+1 {
-		t.Errorf("%d free descriptors, %d connections, %d of a client", free, most, table.options.MostClient)
+	if limit := table.Most(); limit > free || limit < free/4 || table.options.MostClient > limit/2+1 {
+		t.Errorf("%d free descriptors, %d connections, %d of a client", free, limit, table.options.MostClient)
 	}
 	if small := New(Options{Most: 2, MostClient: 1}); small.Most() != 2 || small.options.MostClient != 1 {
 		t.Errorf("a small table has %+v", small.options)

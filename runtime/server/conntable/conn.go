@@ -41,7 +41,7 @@ type Conn struct {
 	since     time.Time        // start of the state, or arrival of the last bytes of a body
 	covered   time.Time        // the body arrived fast enough up to this time
 	allowance time.Duration    // time for a body regardless of its rate
-	most      time.Duration    // bound of the time for a body
+	max       time.Duration    // bound of the time for a body
 	got       int64            // bytes of the body received
 	places    [2]*list.Element // in the queues of the table and of the client; nil: busy or gone
 	gone      bool             // removed from the table
@@ -95,21 +95,21 @@ func (c *Conn) Receive(allowance time.Duration) { c.take(stateBody, allowance, m
 func (c *Conn) Discard() { c.take(stateLingers, lingerTime, math.MaxInt64) }
 
 // take starts to receive a body, or to discard it. It must arrive within the allowance plus one
-// second for each MinBodyRate bytes, and within most.
-func (c *Conn) take(state int, allowance, most time.Duration) {
+// second for each MinBodyRate bytes, and within limit.
+func (c *Conn) take(state int, allowance, limit time.Duration) {
 	if c == nil {
 		return
 	}
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
 	c.table.move(c, state)
-	c.allowance, c.most = allowance, most
+	c.allowance, c.max = allowance, limit
 	c.extend()
 }
 
 // extend moves the read deadline according to the bytes that arrived.
 func (c *Conn) extend() {
-	_ = c.Conn.SetReadDeadline(c.began.Add(min(c.allowance+bodyTime(c.got), c.most)))
+	_ = c.Conn.SetReadDeadline(c.began.Add(min(c.allowance+bodyTime(c.got), c.max)))
 }
 
 // bodyTime returns the time allowed for bytes of a body.

@@ -12,7 +12,7 @@ import (
 // write everything before they read.
 const (
 	lingerTime  = 4 * time.Second // plus one second for each MinBodyRate bytes, as for a body
-	lingerMost  = 30 * time.Second
+	maxLinger   = 30 * time.Second
 	lingerBytes = 256 << 20
 )
 
@@ -27,7 +27,7 @@ func (c *Conn) CloseWrite() error {
 	if err := closeWrite(c.Conn); err != nil {
 		return err
 	}
-	c.take(stateLingers, lingerTime, lingerMost)
+	c.take(stateLingers, lingerTime, maxLinger)
 	_, _ = io.CopyN(io.Discard, c, lingerBytes) // Read extends the deadline
 	return nil
 }

@@ -36,7 +36,7 @@ func (s *sender) CloseWrite() error {
 }
 
 // TestLinger checks how long a refused client may send: a client that sends too slowly for
-// lingerTime, others up to lingerMost or lingerBytes.
+// lingerTime, others up to maxLinger or lingerBytes.
 func TestLinger(t *testing.T) {
 	for name, c := range map[string]struct {
 		every time.Duration
@@ -44,7 +44,7 @@ func TestLinger(t *testing.T) {
 		want  time.Duration
 	}{
 		"slow":    {100 * time.Millisecond, 1, lingerTime},
-		"fast":    {100 * time.Millisecond, 4 << 10, lingerMost},
+		"fast":    {100 * time.Millisecond, 4 << 10, maxLinger},
 		"fastest": {200 * time.Microsecond, 8 << 10, lingerBytes / (8 << 10) * 200 * time.Microsecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {

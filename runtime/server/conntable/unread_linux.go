@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostPeek is the number of unread bytes in which unread looks for the end of a header. More unread
+// maxPeek is the number of unread bytes in which unread looks for the end of a header. More unread
 // bytes count as a complete header.
-const mostPeek = 4096
+const maxPeek = 4096
 
 // unread reports whether the socket has unread bytes, and whether they complete a header.
 func (c *Conn) unread() (some, header bool) {
@@ -23,10 +23,10 @@ func (c *Conn) unread() (some, header bool) {
 	}
 	// Control does not wait for a pending Read.
 	_ = raw.Control(func(fd uintptr) {
-		var peeked [mostPeek]byte
+		var peeked [maxPeek]byte
 		n, _, err := unix.Recvfrom(int(fd), peeked[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		if some = err == nil && n > 0; some {
-			header = n == mostPeek || endsHeader(peeked[:n])
+			header = n == maxPeek || endsHeader(peeked[:n])
 		}
 	})
 	return some, header

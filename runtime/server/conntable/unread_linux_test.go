@@ -31,7 +31,7 @@ func TestUnreadBytes(t *testing.T) {
 		{"x: y\n\n", stateHeader, tierFresh, tierUnread},
 		{"x: y\r\n", stateHeader, tierStalled, tierStalled},
 		{"x", stateHeader, tierFresh, tierFresh},
-		{strings.Repeat("x", mostPeek), stateHeader, tierStalled, tierUnread},
+		{strings.Repeat("x", maxPeek), stateHeader, tierStalled, tierUnread},
 		{"x", stateBody, tierStalled, tierUnproven},
 	} {
 		client, err := net.Dial("tcp", ln.Addr().String())

@@ -106,17 +106,19 @@ func WrongValue(err error) string {
 	return ""
 }
 
-// Each calls f for each element of a JSON list of up to most elements and returns the first error.
+// Each calls f for each element of a JSON list of up to limit elements and returns the first error.
 // It decodes one element at a time, because a decoded list can take many times the memory of its
 // JSON.
-func Each(raw json.RawMessage, name string, most int, f func(i int, item json.RawMessage) *apierr.Error) *apierr.Error {
+func Each(
+	raw json.RawMessage, name string, limit int, f func(i int, item json.RawMessage) *apierr.Error,
+) *apierr.Error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
 		return apierr.Invalid(name, "must be a list")
 	}
 	for i := 0; dec.More(); i++ {
-		if i == most {
-			return apierr.Invalid(name, "has more than the %d elements accepted", most)
+		if i == limit {
+			return apierr.Invalid(name, "has more than the %d elements accepted", limit)
 		}
 		var item json.RawMessage
 		if err := dec.Decode(&item); err != nil {

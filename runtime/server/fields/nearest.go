@@ -16,16 +16,16 @@ func nearest(name string, known map[string]bool) string {
 	if len(name) > 64 {
 		return ""
 	}
-	meant, least := closest(name, maps.Keys(known))
-	if other, d := closest(name, maps.Keys(unsupported)); d < least {
+	meant, minimum := closest(name, maps.Keys(known))
+	if other, d := closest(name, maps.Keys(unsupported)); d < minimum {
 		return other
 	}
 	return meant
 }
 
 // closest returns the field with the fewest edits from name and their number; "" if none is close.
-func closest(name string, fields iter.Seq[string]) (meant string, least int) {
-	least = 3
+func closest(name string, fields iter.Seq[string]) (meant string, smallest int) {
+	smallest = 3
 	for field := range fields {
 		d := 0
 		if !strings.EqualFold(name, field) {
@@ -34,9 +34,9 @@ func closest(name string, fields iter.Seq[string]) (meant string, least int) {
 				continue
 			}
 		}
-		if d < least || d == least && field < meant {
-			meant, least = field, d
+		if d < smallest || d == smallest && field < meant {
+			meant, smallest = field, d
 		}
 	}
-	return meant, least
+	return meant, smallest
 }

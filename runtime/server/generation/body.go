@@ -38,7 +38,7 @@ func (s *Runner) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	}
 	src := io.Reader(http.MaxBytesReader(w, r.Body, s.Limits.MaxBody))
 	if coding, _ := ContentCoding(r.Header); coding == CodingGzip {
-		src = &inflated{from: src, most: s.Limits.MaxBody, left: s.Limits.MaxBody}
+		src = &inflated{from: src, max: s.Limits.MaxBody, left: s.Limits.MaxBody}
 	}
 	var taken int64
 	release = func() { s.bodies.left.Add(taken) }
@@ -100,8 +100,8 @@ func (s *Runner) unreadable(c *conntable.Conn, err error) *apierr.Error {
 	return apierr.New(http.StatusBadRequest, apierr.TypeInvalid, "", "the body cannot be read: %v", err)
 }
 
-// discardMost bounds the unread bytes of a body that are read and discarded to keep the connection.
-const discardMost = 256 << 10
+// maxDiscard bounds the unread bytes of a body that are read and discarded to keep the connection.
+const maxDiscard = 256 << 10
 
 // EndBody sends the answer to a request whose body was not read completely and discards the rest of
 // the body. late states that reading timed out, so that the answer does not wait for the rest.
@@ -114,8 +114,8 @@ func EndBody(c *conntable.Conn, w http.ResponseWriter, r *http.Request, late boo
 		if r.Header.Get("Expect") != "" {
 			return // the client waits for the answer before it sends the body
 		}
-		if !r.Close && r.ContentLength <= discardMost {
-			if _, err := io.CopyN(io.Discard, r.Body, discardMost); err == io.EOF {
+		if !r.Close && r.ContentLength <= maxDiscard {
+			if _, err := io.CopyN(io.Discard, r.Body, maxDiscard); err == io.EOF {
 				return // the connection can be reused
 			}
 		}

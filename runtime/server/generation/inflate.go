@@ -25,12 +25,12 @@ func ContentCoding(h http.Header) (coding string, known bool) {
 	return sent, false
 }
 
-// inflated decompresses a body. Read fails with *http.MaxBytesError if the output exceeds most
+// inflated decompresses a body. Read fails with *http.MaxBytesError if the output exceeds max
 // bytes, and with *gzipError if the body is not valid gzip.
 type inflated struct {
-	from       io.Reader
-	z          *gzip.Reader
-	most, left int64
+	from      io.Reader
+	z         *gzip.Reader
+	max, left int64
 }
 
 // gzipError reports a body that is not valid gzip despite its Content-Encoding.
@@ -51,7 +51,7 @@ func (r *inflated) Read(p []byte) (n int, err error) {
 	}
 	n, err = r.z.Read(p)
 	if r.left -= int64(n); r.left < 0 {
-		return 0, &http.MaxBytesError{Limit: r.most}
+		return 0, &http.MaxBytesError{Limit: r.max}
 	}
 	return n, gzipFailure(err)
 }

@@ -26,11 +26,11 @@ func systemMetrics() (out []Metric) {
 		add("process_max_fds", "Maximum number of open file descriptors.", float64(limit.Cur))
 	}
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &limit) == nil {
-		most := float64(limit.Cur)
+		space := float64(limit.Cur)
 		if limit.Cur == math.MaxUint64 {
-			most = -1 // unlimited, as in other exporters
+			space = -1 // unlimited, as in other exporters
 		}
-		add("process_virtual_memory_max_bytes", "Maximum size of the address space; -1: unlimited.", most)
+		add("process_virtual_memory_max_bytes", "Maximum size of the address space; -1: unlimited.", space)
 	}
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -181,16 +181,16 @@ func (s *store) put(t *turn) bool {
 // makeRoom drops answers until so many bytes are free. It returns false if too many are in use.
 func (s *store) makeRoom(bytes int64) bool {
 	for s.left < bytes {
-		var most *owner
+		var largest *owner
 		for _, o := range s.owners {
-			if o.leaves.Len() > 0 && (most == nil || o.bytes > most.bytes) {
-				most = o
+			if o.leaves.Len() > 0 && (largest == nil || o.bytes > largest.bytes) {
+				largest = o
 			}
 		}
-		if most == nil {
+		if largest == nil {
 			return false
 		}
-		s.drop(s.forget(most.leaves.Back().Value.(*turn)), false)
+		s.drop(s.forget(largest.leaves.Back().Value.(*turn)), false)
 	}
 	return true
 }

@@ -79,11 +79,11 @@ func TestLongChain(t *testing.T) {
 		t.Fatalf("%v, %+v", e, c)
 	}
 	a.end()
-	for most, has := range map[int64]string{8 << 20: "bytes accepted", 64 << 20: "8192 messages"} {
-		a := &createRequest{answers: answers, maxBytes: most}
+	for limit, has := range map[int64]string{8 << 20: "bytes accepted", 64 << 20: "8192 messages"} {
+		a := &createRequest{answers: answers, maxBytes: limit}
 		_, e := a.parse([]byte(`{"input":"on","previous_response_id":"resp_9999"}`))
 		if e == nil || e.Status != 400 || !strings.Contains(e.Message, has) {
-			t.Errorf("at most %d bytes: %v", most, e)
+			t.Errorf("at most %d bytes: %v", limit, e)
 		}
 		a.end()
 	}

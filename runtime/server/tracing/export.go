@@ -21,10 +21,10 @@ type batch struct {
 
 const (
 	queueLength  = 1024            // requests that wait to be sent
-	mostSent     = 256             // requests per message
+	maxSent      = 256             // requests per message
 	sendInterval = 2 * time.Second // at most between the end of a request and its message
 	sendTimeout  = 10 * time.Second
-	mostTries    = 4 // of one message
+	maxTries     = 4 // of one message
 	firstBackoff = time.Second
 )
 
@@ -112,7 +112,7 @@ func (t *Tracer) collect(first batch) []batch {
 	list := []batch{first}
 	late := time.NewTimer(sendInterval)
 	defer late.Stop()
-	for len(list) < mostSent {
+	for len(list) < maxSent {
 		select {
 		case b := <-t.queue:
 			list = append(list, b)
@@ -127,7 +127,7 @@ func (t *Tracer) collect(first batch) []batch {
 
 // drain adds the batches that wait.
 func (t *Tracer) drain(list []batch) []batch {
-	for len(list) < mostSent {
+	for len(list) < maxSent {
 		select {
 		case b := <-t.queue:
 			list = append(list, b)
@@ -152,7 +152,7 @@ func (t *Tracer) send(list []batch) {
 			t.note(nil)
 			return
 		}
-		if !again || try == mostTries || !t.pause(wait) {
+		if !again || try == maxTries || !t.pause(wait) {
 			break
 		}
 		err = nil

@@ -84,12 +84,12 @@ func TestSlowCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracer := New(o)
-	const n = 3 * (queueLength + mostSent)
+	const n = 3 * (queueLength + maxSent)
 	for range n {
 		r := tracer.Start("", time.Now())
 		r.End("x", time.Now(), "")
 	}
-	if dropped := tracer.dropped.Load(); dropped < n-queueLength-2*mostSent || dropped > n {
+	if dropped := tracer.dropped.Load(); dropped < n-queueLength-2*maxSent || dropped > n {
 		t.Errorf("%d of %d spans were dropped", dropped, n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

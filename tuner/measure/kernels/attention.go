@@ -87,7 +87,7 @@ type attentionBench struct {
 	kv     *attention.KVStore
 	layers int
 	rows   *mem.Buffer // Q, then the output
-	most   int         // maximum rows of each
+	max    int         // maximum rows of each
 	stride int
 	reader *microkernel.Reader
 	peak   *microkernel.Peak
@@ -131,16 +131,16 @@ func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBen
 		return nil, err
 	}
 	b.stride = mem.RowStride(o.KVHeads * group * o.HeadDim)
-	b.most = o.Batch
+	b.max = o.Batch
 	if len(o.Prefill) > 0 {
-		b.most = max(b.most, o.Chunk)
+		b.max = max(b.max, o.Chunk)
 	}
-	b.rows, err = mem.Alloc(2*4*b.most*b.stride, mem.Options{Node: mem.AnyNode, Huge: true})
+	b.rows, err = mem.Alloc(2*4*b.max*b.stride, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
-	for i := range b.most * b.stride {
+	for i := range b.max * b.stride {
 		*(*float32)(unsafe.Add(b.rows.Pointer(), 4*i)) = 2*rng.Float32() - 1
 	}
 	return b, nil
@@ -211,7 +211,7 @@ func (b *attentionBench) sample(t *AttentionTime, run func() float64) error {
 // output returns the rows of Q and the output rows after them.
 func (b *attentionBench) output() (q, out tp.Rows) {
 	at := func(i int) tp.Rows {
-		return tp.Rows{Base: (*float32)(unsafe.Add(b.rows.Pointer(), 4*i*b.most*b.stride)), Stride: b.stride}
+		return tp.Rows{Base: (*float32)(unsafe.Add(b.rows.Pointer(), 4*i*b.max*b.stride)), Stride: b.stride}
 	}
 	return at(0), at(1)
 }

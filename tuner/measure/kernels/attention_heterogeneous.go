@@ -93,7 +93,7 @@ func newHeterogeneousAttention(b *attentionBench, isas []microkernel.ISA,
 		}
 		u.single = append(u.single, a)
 	}
-	u.own, err = mem.Alloc(4*n*b.most*b.stride, mem.Options{Node: mem.AnyNode, Huge: true})
+	u.own, err = mem.Alloc(4*n*b.max*b.stride, mem.Options{Node: mem.AnyNode, Huge: true})
 	return u, err
 }
 
@@ -202,7 +202,7 @@ func (u *heterogeneousAttention) alone(spans func() []kvcache.Span) []float64 {
 	left.Store(int32(len(rates)))
 	u.lead.Run(func(w *pool.Worker) {
 		i := w.Index()
-		out := tp.Rows{Base: (*float32)(unsafe.Add(u.own.Pointer(), 4*i*u.most*u.stride)), Stride: u.stride}
+		out := tp.Rows{Base: (*float32)(unsafe.Add(u.own.Pointer(), 4*i*u.max*u.stride)), Stride: u.stride}
 		times, took := u.single[i].Alone(w, layers[i], u.scale(), q, out, func(units, total int) bool {
 			if units == total {
 				left.Add(-1)

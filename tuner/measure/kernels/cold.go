@@ -12,13 +12,13 @@ import (
 // previous round.
 const (
 	leavesCache = 4
-	leastCache  = 64 << 20 // if the size is unknown
+	minCache    = 64 << 20 // if the size is unknown
 )
 
 // RoundBytes returns the number of bytes through which calls on some PUs cycle so that they read
 // from memory.
 func RoundBytes(host *profiles.Profile, pus topotree.CPUSet) int64 {
-	return leavesCache * max(LastLevel(host, pus), leastCache)
+	return leavesCache * max(LastLevel(host, pus), minCache)
 }
 
 // ColdBytes returns RoundBytes, limited to a quarter of the free memory.

@@ -103,7 +103,7 @@ func (b *GemmBench) timeHeterogeneous(w *exec.Workers, weight plans.WeightPlan, 
 }
 
 // rounds times the three ways interleaved.
-func (u *heterogeneous) rounds(r *HeterogeneousRow, least time.Duration, flop float64) error {
+func (u *heterogeneous) rounds(r *HeterogeneousRow, minimum time.Duration, flop float64) error {
 	took := u.call(false)
 	for began := time.Now(); time.Since(began) < learning; {
 		u.on.Update()
@@ -113,7 +113,7 @@ func (u *heterogeneous) rounds(r *HeterogeneousRow, least time.Duration, flop fl
 	var divided, chunks, shares, overs []float64
 	alone := make([][]float64, len(r.Alone))
 	const rounds = 9 // minimum for an interval
-	for began := time.Now(); len(shares) < rounds || time.Since(began) < least; {
+	for began := time.Now(); len(shares) < rounds || time.Since(began) < minimum; {
 		u.on.Update()
 		u.calls(1, false) // the separate products left other data in the caches
 		a, b, sum := 0.0, 0.0, 0.0

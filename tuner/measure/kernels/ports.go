@@ -36,8 +36,8 @@ func PortsOf(ports *roofline.PortRates, s plans.Schedule, m int) (u PortUse) {
 		if err != nil {
 			return PortUse{}
 		}
-		least, busiest := ports.Seconds(counts)
-		u.Seconds += float64(t.n) * least / flop
+		minimum, busiest := ports.Seconds(counts)
+		u.Seconds += float64(t.n) * minimum / flop
 		u.Busiest = busiest
 		for c, n := range counts {
 			if rate := ports.Alone[c]; rate > 0 {

@@ -114,13 +114,13 @@ func parseProduct(record []string) (ProductRow, error) {
 	}
 	names := strings.Split(ProductHeader, ",")
 	for _, f := range []struct {
-		column, least int
-		to            *int
+		column, min int
+		to          *int
 	}{{1, 1, &r.Threads}, {2, 1, &r.M}, {3, 1, &r.N}, {4, 1, &r.K}, {10, 0, &r.Reps}, {11, 0, &r.Packed}} {
 		n, err := strconv.Atoi(record[f.column])
-		if err != nil || n < f.least || n > 1<<30 {
+		if err != nil || n < f.min || n > 1<<30 {
 			return r, fmt.Errorf("%s is %.40q, not a number from %d to %d", names[f.column], record[f.column],
-				f.least, 1<<30)
+				f.min, 1<<30)
 		}
 		*f.to = n
 	}

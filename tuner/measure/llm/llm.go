@@ -51,11 +51,11 @@ func Tests(prompts, generated, depths []int, batch int) (out []Test) {
 
 // Positions returns the number of KV positions of the largest test, over all its sequences.
 func Positions(tests []Test) int {
-	most := 1
+	largest := 1
 	for _, t := range tests {
-		most = max(most, kvcache.BlocksFor(t.Depth+t.Tokens)*kvcache.BlockTokens*t.Batch)
+		largest = max(largest, kvcache.BlocksFor(t.Depth+t.Tokens)*kvcache.BlockTokens*t.Batch)
 	}
-	return most
+	return largest
 }
 
 // Options configure LLM.

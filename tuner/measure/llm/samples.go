@@ -110,13 +110,13 @@ func (a *Arm) lost() pool.WorkerStats {
 
 // calm waits until the workers no longer react to the neighbor of the previous sample.
 func (a *Arm) calm(ctx context.Context) {
-	for began := time.Now(); ctx.Err() == nil && time.Since(began) < mostCalm && a.Runner.Pool().Stats().AtRisk; {
+	for began := time.Now(); ctx.Err() == nil && time.Since(began) < maxCalm && a.Runner.Pool().Stats().AtRisk; {
 		time.Sleep(settling)
 	}
 }
 
-// mostCalm bounds that wait.
-const mostCalm = 3 * time.Second
+// maxCalm bounds that wait.
+const maxCalm = 3 * time.Second
 
 // row returns the effect of the neighbor on a test that runs at the given rate without it.
 func (n Neighbor) row(alone, goal float64, pus topotree.CPUSet, s *llmSamples) *NeighborRow {

@@ -24,7 +24,7 @@ import (
 const (
 	caseDepth    = 64                    // positions before the one that a sequence decodes
 	sampleLength = 40 * time.Millisecond // minimum, to average over the timer ticks of the system
-	mostForwards = 64                    // per sample
+	maxForwards  = 64                    // per sample
 	waitingSpin  = 50 * time.Microsecond
 )
 
@@ -264,7 +264,7 @@ func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
 			fastest = min(fastest, time.Duration(float64(c.Rows)/rate*float64(time.Second)))
 		}
 	}
-	t.times[c] = int(min(mostForwards, max(1, sampleLength/max(fastest, 1))))
+	t.times[c] = int(min(maxForwards, max(1, sampleLength/max(fastest, 1))))
 	return nil
 }
 

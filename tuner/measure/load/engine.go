@@ -75,18 +75,18 @@ func (e *Engine) Ask(
 
 // Simulate runs the arrivals of a run on the virtual clock, with the op times of the engine and the
 // pace of the machine in that run. o configures the scheduler; its blocks are the engine's, and at
-// least those of one request of most tokens.
-func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
+// least those of one request of limit tokens.
+func (e *Engine) Simulate(real *Run, o sched.Config, limit int) (*Run, error) {
 	t := make(replay.Trace, len(real.Outcomes))
 	for i := range real.Outcomes {
 		t[i] = real.Outcomes[i].Request
 	}
 	pace := e.pace(real)
-	report, err := e.replay(t, o, most, pace)
+	report, err := e.replay(t, o, limit, pace)
 	if err != nil {
 		return nil, err
 	}
-	even, err := e.replay(t, o, most, replay.Pace{})
+	even, err := e.replay(t, o, limit, replay.Pace{})
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func (e *Engine) pace(real *Run) replay.Pace {
 }
 
 // Replay simulates any arrivals at an even pace.
-func (e *Engine) Replay(t replay.Trace, o sched.Config, most int) (*replay.Report, error) {
-	return e.replay(t, o, most, replay.Pace{})
+func (e *Engine) Replay(t replay.Trace, o sched.Config, limit int) (*replay.Report, error) {
+	return e.replay(t, o, limit, replay.Pace{})
 }
 
-func (e *Engine) replay(t replay.Trace, o sched.Config, most int, pace replay.Pace) (*replay.Report, error) {
-	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(most)), e.engine.Runner().Plan.Chunk
+func (e *Engine) replay(t replay.Trace, o sched.Config, limit int, pace replay.Pace) (*replay.Report, error) {
+	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(limit)), e.engine.Runner().Plan.Chunk
 	return replay.Run(t, replay.Measured{Table: e.engine.Costs().Whole()}, replay.Options{Sched: o, Pace: pace})
 }

@@ -136,8 +136,8 @@ func only(t replay.Trace, c sched.Class) (out replay.Trace) {
 // Offered load as a fraction of the capacity of fcfs, and the bounds of the latency of reactive
 // requests and of the total throughput.
 const (
-	openLoad                              = 0.9
-	mostOpenMean, mostOpenP90, leastOfAll = 1.8, 2.0, 0.95
+	openLoad                          = 0.9
+	maxOpenMean, maxOpenP90, minOfAll = 1.8, 2.0, 0.95
 )
 
 // open offers the arrivals at a fraction of the capacity of fcfs. It first offers all at once to
@@ -191,7 +191,7 @@ func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 	}
 	for _, policy := range policies {
 		out = append(out, Figure{Policy: policy, What: "tokens/s of all, to those of fcfs", Alone: rates["fcfs"],
-			Mixed: rates[policy], Bound: bound(policy, leastOfAll), Least: true, Rate: true, Samples: len(t)})
+			Mixed: rates[policy], Bound: bound(policy, minOfAll), Least: true, Rate: true, Samples: len(t)})
 	}
 	return out, nil
 }
@@ -199,7 +199,7 @@ func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 func latencies(policy string, alone, mixed *replay.Report) []Figure {
 	n, latency := len(mixed.Outcomes), (*replay.Outcome).Latency
 	return []Figure{{Policy: policy, What: "reactive latency, mean", Alone: alone.Mean(latency).Seconds(),
-		Mixed: mixed.Mean(latency).Seconds(), Bound: bound(policy, mostOpenMean), Samples: n},
+		Mixed: mixed.Mean(latency).Seconds(), Bound: bound(policy, maxOpenMean), Samples: n},
 		{Policy: policy, What: "reactive latency, P90", Alone: alone.Latency(0.9).Seconds(),
-			Mixed: mixed.Latency(0.9).Seconds(), Bound: bound(policy, mostOpenP90), Samples: n}}
+			Mixed: mixed.Latency(0.9).Seconds(), Bound: bound(policy, maxOpenP90), Samples: n}}
 }

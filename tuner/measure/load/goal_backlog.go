@@ -14,8 +14,8 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// mostTPOT bounds the growth of a reactive request's time per token due to proactive work.
-const mostTPOT = 2.0
+// maxTPOT bounds the growth of a reactive request's time per token due to proactive work.
+const maxTPOT = 2.0
 
 // backlog offers the reactive arrivals alone, and under each policy with a backlog of proactive
 // requests: twice as many as run at the same time always exist.
@@ -48,20 +48,20 @@ func (s *Stage) backlog(ctx context.Context) (out []Figure, err error) {
 func (s *Stage) backlogFigures(policy string, alone *Run, b *backlogged) (out []Figure) {
 	run, n := b.run, len(b.run.Outcomes)
 	out = append(out, Figure{Policy: policy, What: "reactive time per token, P90", Alone: alone.TPOT(0.9).Seconds(),
-		Mixed: run.TPOT(0.9).Seconds(), Bound: bound(policy, mostTPOT), Samples: n},
+		Mixed: run.TPOT(0.9).Seconds(), Bound: bound(policy, maxTPOT), Samples: n},
 		Figure{Policy: policy, What: "reactive time to the first token, P90", Alone: alone.TTFT(0.9).Seconds(),
 			Mixed: run.TTFT(0.9).Seconds(), Samples: n})
 	if waits, turns := longestTurn(b.list); turns > 0 {
-		most := 0.0
+		largest := 0.0
 		if s.Aging > 0 {
 			service := serviceTime(alone.Report)
-			most = (s.Aging + service).Seconds()
+			largest = (s.Aging + service).Seconds()
 			s.Note(fmt.Sprintf("%s: a first quantum is due within aging, %.2f s, and what a reactive request takes "+
 				"alone without its wait, %.2f s; %d proactive requests had one, %d aged", policy, s.Aging.Seconds(),
 				service.Seconds(), turns, run.Sched.Promotions))
 		}
 		out = append(out, Figure{Policy: policy, What: "oldest proactive one's wait for its first quantum, at most",
-			Mixed: waits.Seconds(), Bound: bound(policy, most), Samples: turns})
+			Mixed: waits.Seconds(), Bound: bound(policy, largest), Samples: turns})
 	}
 	tokens := 0
 	for i := range b.list {

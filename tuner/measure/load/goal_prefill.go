@@ -15,9 +15,9 @@ import (
 
 // Lengths of the prompts of the goals about prefill, if the context allows, and the bounds.
 const (
-	longPrompt     = 2048
-	leastOfPrefill = 0.35
-	mostArrival    = 25 * time.Millisecond
+	longPrompt   = 2048
+	minOfPrefill = 0.35
+	maxArrival   = 25 * time.Millisecond
 )
 
 // long returns a proactive request with a long prompt.
@@ -58,11 +58,11 @@ func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 		}
 		out = []Figure{
 			{What: "reactive time from token to token, P90", Alone: replay.Quantile(alone, 0.9).Seconds(),
-				Mixed: replay.Quantile(mixed, 0.9).Seconds(), Bound: mostTPOT, Samples: len(mixed)},
+				Mixed: replay.Quantile(mixed, 0.9).Seconds(), Bound: maxTPOT, Samples: len(mixed)},
 			{What: "the same, mean", Alone: replay.Mean(alone).Seconds(), Mixed: replay.Mean(mixed).Seconds(),
 				Samples: len(mixed)},
 			{What: fmt.Sprintf("proactive prefill of %d tokens", s.long().Prompt), Alone: own, Mixed: shared,
-				Bound: leastOfPrefill, Least: true, Rate: true, Samples: 2},
+				Bound: minOfPrefill, Least: true, Rate: true, Samples: 2},
 		}
 		return nil
 	})
@@ -130,7 +130,7 @@ func (s *Stage) halt(ctx context.Context) (out []Figure, err error) {
 				name  string
 				share float64
 				bound time.Duration
-			}{{"P50", 0.5, 0}, {"P99", 0.99, mostArrival}, {"longest", 1, 0}} {
+			}{{"P50", 0.5, 0}, {"P99", 0.99, maxArrival}, {"longest", 1, 0}} {
 				out = append(out, Figure{Policy: sched.DefaultPolicy, Samples: len(waits), Bound: q.bound.Seconds(),
 					What:  fmt.Sprintf("reactive arrival to its first op, in %s, %s", of, q.name),
 					Mixed: replay.Quantile(waits, q.share).Seconds()})
@@ -163,7 +163,7 @@ func (s *Stage) arrivals(ctx context.Context, by Target) (waits []time.Duration,
 	defer stop(nil)
 	rng := rand.New(rand.NewPCG(s.Seed, 31))
 	for end := time.Now().Add(s.During); time.Now().Before(end); {
-		if err := sleep(ctx, time.Duration(rng.Int64N(int64(mostThought)))); err != nil {
+		if err := sleep(ctx, time.Duration(rng.Int64N(int64(maxThought)))); err != nil {
 			return nil, err
 		}
 		r := replay.Request{Prompt: min(16, s.Context-1), Output: 1}
@@ -176,8 +176,8 @@ func (s *Stage) arrivals(ctx context.Context, by Target) (waits []time.Duration,
 	return waits, nil
 }
 
-// mostThought is the maximum time until the next reactive request arrives.
-const mostThought = 150 * time.Millisecond
+// maxThought is the maximum time until the next reactive request arrives.
+const maxThought = 150 * time.Millisecond
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {

@@ -179,9 +179,9 @@ func (r *xpuRun) serve(ctx context.Context, arm xpuArm, l xpuLoad) (*replay.Repo
 	return all, nil
 }
 
-// leastBound is the least bound of the time between two steps at which a forward can halt. With a
+// minBound is the least bound of the time between two steps at which a forward can halt. With a
 // smaller one, submissions would take longer than the work in them.
-const leastBound = time.Millisecond
+const minBound = time.Millisecond
 
 // trace runs one trace on a new engine with a new device.
 func (r *xpuRun) trace(ctx context.Context, arm xpuArm, t replay.Trace, name string) (*replay.Report, error) {
@@ -190,7 +190,7 @@ func (r *xpuRun) trace(ctx context.Context, arm xpuArm, t replay.Trace, name str
 	l := Lanes{Trace: t, Seed: r.Seed, Runs: 1, Open: r.Open, Note: r.Note}
 	one, err := l.arrangement(ctx, name, engine.DeviceOptions{Device: dev, Name: "simulated device", Phases: arm.phases,
 		Lost: func(err error) { lost = err }}, func(s *engine.Service) {
-		s.Policy, s.Aging, s.Bound = arm.policy, r.scale(s.Aging), max(leastBound, r.scale(s.Bound))
+		s.Policy, s.Aging, s.Bound = arm.policy, r.scale(s.Aging), max(minBound, r.scale(s.Bound))
 	})
 	if err := errors.Join(err, dev.Close(), lost); err != nil {
 		return nil, err

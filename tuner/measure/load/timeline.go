@@ -22,17 +22,17 @@ const (
 )
 
 const (
-	svgWidth   = 1200
-	svgLeft    = 120
-	svgRow     = 7
-	mostInRows = 150 // maximum requests drawn
+	svgWidth  = 1200
+	svgLeft   = 120
+	svgRow    = 7
+	maxInRows = 150 // maximum requests drawn
 )
 
 // Timeline draws a run: each request from its arrival to its end, and below them the work of the
 // cores.
 func (run *Run) Timeline(to io.Writer) error {
 	w := bufio.NewWriter(to)
-	outcomes := run.Outcomes[:min(len(run.Outcomes), mostInRows)]
+	outcomes := run.Outcomes[:min(len(run.Outcomes), maxInRows)]
 	var end time.Duration
 	for i := range outcomes {
 		end = max(end, outcomes[i].End)
@@ -87,9 +87,9 @@ func (run *Run) Timeline(to io.Writer) error {
 }
 
 // merge joins adjacent forwards of one kind that are too short to be visible.
-func merge(list []engine.Forward, least time.Duration) (out []engine.Forward) {
+func merge(list []engine.Forward, minimum time.Duration) (out []engine.Forward) {
 	for _, f := range list {
-		if n := len(out); n > 0 && f.Began.Sub(out[n-1].Ended) < least {
+		if n := len(out); n > 0 && f.Began.Sub(out[n-1].Ended) < minimum {
 			last := &out[n-1]
 			a, _ := colorOf(last)
 			if b, _ := colorOf(&f); a == b && !last.Halted {

@@ -123,8 +123,8 @@ func blockSize(c *prefix.Cache) (size int64, err error) {
 // prompt returns the text of a session.
 func (o *SessionOptions) prompt(session int) []int32 {
 	rng := rand.New(rand.NewPCG(2, uint64(session)))
-	least := min(2*kvcache.BlockTokens+1, o.Longest)
-	n := least + rng.IntN(o.Longest-least+1)
+	minimum := min(2*kvcache.BlockTokens+1, o.Longest)
+	n := minimum + rng.IntN(o.Longest-minimum+1)
 	shared := randomTokens(uint64(session/group), min(kvcache.BlockTokens, n), o.Vocab)
 	return slices.Concat(shared, randomTokens(uint64(1000+session), n-len(shared), o.Vocab))
 }

@@ -23,9 +23,9 @@ func Summarize(samples []float64) Spread {
 // MedianInterval returns the 95 % interval of the median by order statistics (evidence.MedianRank),
 // which assumes no distribution of the noise, or 0 and 0 for fewer than six samples.
 func MedianInterval(samples []float64) (low, high float64) {
-	const least = 6
+	const minimum = 6
 	n := len(samples)
-	if n < least {
+	if n < minimum {
 		return 0, 0
 	}
 	s, rank := slices.Sorted(slices.Values(samples)), evidence.MedianRank(n)

@@ -18,7 +18,7 @@ import (
 const (
 	checkInterval   = 5 * time.Second // between two looks at the files
 	warningInterval = 24 * time.Hour  // between two warnings about an expired certificate
-	mostBytes       = 1 << 20         // of a file
+	maxBytes        = 1 << 20         // of a file
 )
 
 // Pair is a certificate with its key. Its methods may be called concurrently.
@@ -98,11 +98,11 @@ type version struct {
 // read reads the files. The result has the stamps of the files also if there is an error.
 func (p *Pair) read() (v version, err error) {
 	v.of = p.stamps() // before the files are read: a change in between is seen later
-	certPEM, err := retention.ReadRegular(p.certFile, mostBytes)
+	certPEM, err := retention.ReadRegular(p.certFile, maxBytes)
 	if err != nil {
 		return v, fmt.Errorf("--tls-cert: %w", err)
 	}
-	keyPEM, err := retention.ReadRegular(p.keyFile, mostBytes)
+	keyPEM, err := retention.ReadRegular(p.keyFile, maxBytes)
 	if err != nil {
 		return v, fmt.Errorf("--tls-key: %w", err)
 	}

@@ -19,11 +19,11 @@ import (
 
 // drawingWidth is the width of text drawings in columns.
 func drawingWidth() int {
-	const most = 110
+	const limit = 110
 	if n := show.Width(); n > 0 {
-		return min(n, most)
+		return min(n, limit)
 	}
-	return most
+	return limit
 }
 
 // Print writes the default output of probe: the machine, its tree with equal siblings folded into
@@ -140,13 +140,13 @@ func nearestText(o topotree.MemoryOnly) string {
 
 // fewCounts reduces the figures of each ceiling to those of one, two and the most PUs.
 func fewCounts(ceilings []profiles.Ceiling) []profiles.Ceiling {
-	most := map[string]int{}
+	largest := map[string]int{}
 	for _, c := range ceilings {
-		most[c.Kind+c.Name()] = max(most[c.Kind+c.Name()], c.PUs)
+		largest[c.Kind+c.Name()] = max(largest[c.Kind+c.Name()], c.PUs)
 	}
 	var out []profiles.Ceiling
 	for _, c := range ceilings {
-		if c.PUs <= 2 || c.PUs == most[c.Kind+c.Name()] {
+		if c.PUs <= 2 || c.PUs == largest[c.Kind+c.Name()] {
 			out = append(out, c)
 		}
 	}

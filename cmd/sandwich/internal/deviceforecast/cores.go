@@ -33,11 +33,11 @@ func CoresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s
 		if rate[p] > 0 {
 			continue
 		}
-		most, _, err := llm.AtMost(host, ops, c.Plan, tests[i])
+		limit, _, err := llm.AtMost(host, ops, c.Plan, tests[i])
 		if err != nil {
 			return s, fmt.Errorf("rates of the cores: %w", err)
 		}
-		rate[p] = ceilingShare * most
+		rate[p] = ceilingShare * limit
 	}
 	if min(rate[phase.Prefill], rate[phase.Decode]) <= 0 {
 		return s, errors.New("rates of the cores are 0")
@@ -56,7 +56,7 @@ func tunedRate(e *evidence.Evidence, p phase.Phase) (rate float64) {
 	if i < 0 {
 		return 0
 	}
-	most := 0
+	largest := 0
 	for _, a := range places[i].Tests {
 		var n int
 		switch {
@@ -72,8 +72,8 @@ func tunedRate(e *evidence.Evidence, p phase.Phase) (rate float64) {
 				continue
 			}
 		}
-		if n > most {
-			most, rate = n, num.Median(a.Samples)
+		if n > largest {
+			largest, rate = n, num.Median(a.Samples)
 		}
 	}
 	return rate

@@ -82,7 +82,7 @@ func meant(f *pflag.Flag) string {
 
 // nearestFlag returns the flag with the least edit distance, or nil if none is similar.
 func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
-	best := leastDifferent(name)
+	best := minDistance(name)
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || len(name) < 2 || len(name) > longest {
 			return
@@ -113,7 +113,7 @@ func Nearest(text string, names []string) (near string) {
 	if len(text) > longest {
 		return ""
 	}
-	best := leastDifferent(text)
+	best := minDistance(text)
 	for _, name := range names {
 		if d := spelling.Edits(text, name); d < best {
 			best, near = d, name
@@ -125,6 +125,6 @@ func Nearest(text string, names []string) (near string) {
 // longest is the number of bytes of the longest text that is compared with names.
 const longest = 60
 
-// leastDifferent returns the least edit distance of names that are not similar to a text: 2, and
+// minDistance returns the least edit distance of names that are not similar to a text: 2, and
 // one more for every five letters.
-func leastDifferent(text string) int { return len(text)/5 + 2 }
+func minDistance(text string) int { return len(text)/5 + 2 }

@@ -47,10 +47,10 @@ func TestPackageStructure(t *testing.T) {
 	}
 }
 
-func checkLimit(t *testing.T, pkg, what string, n, most int) {
+func checkLimit(t *testing.T, pkg, what string, n, limit int) {
 	t.Helper()
-	if n > most {
-		t.Errorf("%s has %d %s, above %d; divide the package by idea", pkg, n, what, most)
+	if n > limit {
+		t.Errorf("%s has %d %s, above %d; divide the package by idea", pkg, n, what, limit)
 	}
 }
 
@@ -98,11 +98,11 @@ func loadModule(t *testing.T) []*packages.Package {
 
 // largestComponent returns the size of the largest strongly connected set of files of a package.
 func largestComponent(p *packages.Package) int {
-	most := 0
+	largest := 0
 	for _, c := range components(fileReferences(p)) {
-		most = max(most, len(c))
+		largest = max(largest, len(c))
 	}
-	return most
+	return largest
 }
 
 // fileReferences returns, for each file of a package, the files that declare what it uses.

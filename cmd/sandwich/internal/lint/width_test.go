@@ -41,8 +41,8 @@ func TestWidth(t *testing.T) {
 		checkFunctions(t, fset, f)
 		texts := linesOfTexts(fset, f)
 		for i, line := range lines {
-			if most := columnsOf(line, texts[i+1]); columns(line) > most {
-				t.Errorf("%s:%d has %d columns, above %d", name, i+1, columns(line), most)
+			if limit := columnsOf(line, texts[i+1]); columns(line) > limit {
+				t.Errorf("%s:%d has %d columns, above %d", name, i+1, columns(line), limit)
 			}
 		}
 	}

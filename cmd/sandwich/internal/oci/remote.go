@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"sandwich/cmd/sandwich/internal/dockerlogin"
+	"sandwich/cmd/sandwich/internal/models/ref"
 )
 
 // remoteStore is a repository of a registry.
@@ -30,26 +29,16 @@ type remoteStore struct {
 }
 
 // newRemote returns a repository with the credentials of `docker login`. It sends no request.
-func newRemote(ref registry.Reference, o Options) store {
-	g := &guard{host: ref.Host(), plain: o.PlainHTTP || loopback(ref.Host()), others: o.Hosts}
+func newRemote(r registry.Reference, o Options) store {
+	g := &guard{host: r.Host(), plain: o.PlainHTTP || ref.Loopback(r.Host()), others: o.Hosts}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = true // a small compressed answer could expand to any size
 	transport.MaxResponseHeaderBytes = 64 << 10
 	g.next = transport
 	client := dockerlogin.Client(&http.Client{Transport: g})
 	client.SetUserAgent("sandwich")
-	repo := &remote.Repository{Client: client, Reference: ref, PlainHTTP: g.plain}
+	repo := &remote.Repository{Client: client, Reference: r, PlainHTTP: g.plain}
 	return &remoteStore{repo, o.Timeout}
-}
-
-// loopback reports whether a host is a loopback address.
-func loopback(hostPort string) bool {
-	host, _, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		host = hostPort
-	}
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // guard allows requests to the named hosts only. Redirects, upload addresses and token endpoints
@@ -66,7 +55,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if to != g.host && !slices.Contains(g.others, to) {
 		return nil, &elsewhereError{g.host, to, "where it is the registry's own, add --allow-host " + to}
 	}
-	if r.URL.Scheme != "https" && !(to == g.host && g.plain || loopback(to)) {
+	if r.URL.Scheme != "https" && !(to == g.host && g.plain || ref.Loopback(to)) {
 		return nil, &elsewhereError{g.host, r.URL.Scheme + "://" + to, "only TLS is allowed there"}
 	}
 	return g.next.RoundTrip(r)

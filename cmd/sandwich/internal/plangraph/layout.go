@@ -148,9 +148,9 @@ func (p *panel) rest(y float64) {
 
 // clip shortens a text to the width of a box.
 func clip(text string) string {
-	const most = 34
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+	const limit = 34
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
 	}
 	return text
 }

@@ -47,8 +47,13 @@ func RaceTable(e *evidence.Evidence, phase string) (header []string, rows [][]st
 	}
 	gain := func(name string) float64 { return evidence.Over(arms, name).Median }
 	slices.SortStableFunc(names, func(a, b string) int {
-		if (a == winner) != (b == winner) {
-			return map[bool]int{true: -1, false: 1}[a == winner]
+		switch {
+		case a == b:
+			return 0
+		case a == winner:
+			return -1
+		case b == winner:
+			return 1
 		}
 		return cmp.Compare(gain(b), gain(a))
 	})

@@ -42,15 +42,15 @@ func Table(w io.Writer, header []string, rows [][]string, numbers ...int) error 
 	return nil
 }
 
-// leastWidth is the minimum width that tables are fitted to.
-const leastWidth = 40
+// minWidth is the minimum width that tables are fitted to.
+const minWidth = 40
 
 // Width returns the maximum number of columns of a line: $COLUMNS, else the width of the terminal.
 // It returns 0, no limit, if stdout is not a terminal, so that tools such as grep see one line per
 // row.
 func Width() int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		return max(n, leastWidth)
+		return max(n, minWidth)
 	}
 	if !isatty.IsTerminal(os.Stdout.Fd()) {
 		return 0
@@ -59,7 +59,7 @@ func Width() int {
 	if err != nil || n <= 0 {
 		return 0
 	}
-	return max(n, leastWidth)
+	return max(n, minWidth)
 }
 
 // Fields writes names and values in two columns.

@@ -48,9 +48,9 @@ func CheckFit(t *testing.T, tables map[string]table.Table) {
 }
 
 // widest returns the width of the longest line in columns.
-func widest(text string) (most int) {
+func widest(text string) (largest int) {
 	for line := range strings.Lines(text) {
-		most = max(most, twwidth.Width(strings.TrimRight(line, "\n")))
+		largest = max(largest, twwidth.Width(strings.TrimRight(line, "\n")))
 	}
-	return most
+	return largest
 }

@@ -67,6 +67,6 @@ func (n *Notifier) Reloading() {
 }
 
 // Stopping reports that the service stops, which may take the given time.
-func (n *Notifier) Stopping(most time.Duration) {
-	n.send("STOPPING=1", status("waiting for running requests"), extend(most))
+func (n *Notifier) Stopping(limit time.Duration) {
+	n.send("STOPPING=1", status("waiting for running requests"), extend(limit))
 }

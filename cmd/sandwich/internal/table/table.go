@@ -144,29 +144,29 @@ func (t Table) width() (sum int) {
 
 func (t Table) columnWidth(i int) int { return max(displayWidth(t.Header[i]), t.cellWidth(i)) }
 
-func (t Table) cellWidth(i int) (most int) {
+func (t Table) cellWidth(i int) (largest int) {
 	for _, row := range t.Rows {
 		if i < len(row) {
-			most = max(most, displayWidth(row[i]))
+			largest = max(largest, displayWidth(row[i]))
 		}
 	}
-	return most
+	return largest
 }
 
 // displayWidth returns the width of the longest line in columns.
-func displayWidth(s string) (most int) {
+func displayWidth(s string) (largest int) {
 	for line := range strings.Lines(s) {
-		most = max(most, twwidth.Width(strings.TrimRight(line, "\n")))
+		largest = max(largest, twwidth.Width(strings.TrimRight(line, "\n")))
 	}
-	return most
+	return largest
 }
 
 // longestWord returns the minimum width of a header, that of its longest word.
-func longestWord(s string) (most int) {
+func longestWord(s string) (largest int) {
 	for _, word := range strings.Fields(s) {
-		most = max(most, twwidth.Width(word))
+		largest = max(largest, twwidth.Width(word))
 	}
-	return most
+	return largest
 }
 
 func cloneRows(rows [][]string) (out [][]string) {

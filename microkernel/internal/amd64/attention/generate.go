@@ -32,9 +32,9 @@ func (v Generator) Sizes(s kernel.AttentionSpec) kernel.AttentionSizes {
 
 // Kernel returns the code of an attention kernel.
 func (v Generator) Kernel(s kernel.AttentionSpec) ([]byte, error) {
-	if most := maxRows(v.Level, s.Dot); s.Rows < 1 || s.Rows > most || s.HeadDim < 1 {
+	if limit := maxRows(v.Level, s.Dot); s.Rows < 1 || s.Rows > limit || s.HeadDim < 1 {
 		return nil, fmt.Errorf("attention kernel: %d rows with head dimension %d; the rows must be 1 to %d and the "+
-			"dimension positive", s.Rows, s.HeadDim, most)
+			"dimension positive", s.Rows, s.HeadDim, limit)
 	}
 	g := &gen{lanes.New(v.Level), spec{s}}
 	g.emit()

@@ -8,7 +8,7 @@ import (
 
 // roundRows rounds the probabilities of all rows to bfloat16.
 func (g *gen) roundRows() {
-	g.SetF(g.V(leastReg), arith.LeastProbability)
+	g.SetF(g.V(minReg), arith.LeastProbability)
 	for r := range g.Rows {
 		for half := range 2 {
 			at, x := kernel.ScratchScores+r*kernel.ScratchRow+half*bf16Row, g.V((2*r+half)%8)
@@ -24,7 +24,7 @@ func (g *gen) roundRows() {
 // roundToFloat rounds the probabilities of all rows to bfloat16 and widens them to float32 in
 // place.
 func (g *gen) roundToFloat() {
-	g.SetF(g.V(leastReg), arith.LeastProbability)
+	g.SetF(g.V(minReg), arith.LeastProbability)
 	for i := range g.Rows * positions / arith.Lanes {
 		x, at := g.V(i%8), asm.At(scrReg, kernel.ScratchScores+4*arith.Lanes*i)
 		g.selectLarge(at)
@@ -35,13 +35,13 @@ func (g *gen) roundToFloat() {
 	}
 }
 
-// leastReg holds arith.LeastProbability in every lane while probabilities are rounded.
-const leastReg = 8
+// minReg holds arith.LeastProbability in every lane while probabilities are rounded.
+const minReg = 8
 
 // selectLarge sets K1 to the lanes of probabilities that are not too small.
 func (g *gen) selectLarge(at asm.Mem) {
 	const notAbove = 10 // true for NaN
-	g.I(asm.VCMPPSK, asm.K1, g.V(leastReg), at, asm.Imm(notAbove))
+	g.I(asm.VCMPPSK, asm.K1, g.V(minReg), at, asm.Imm(notAbove))
 }
 
 // loadLarge loads probabilities, small ones as zeros.

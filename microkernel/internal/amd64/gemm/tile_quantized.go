@@ -10,8 +10,8 @@ import (
 // dequantized in registers and multiplied by all rows. As many vectors of a sub-block as registers
 // allow are processed together, so that independent chains overlap.
 func newQuantized(a *asm.Asm, s spec) (_ *emitter, emit func()) {
-	const most = 4
-	for il := min(s.NR/s.ISA.Lanes(), most); ; il-- {
+	const limit = 4
+	for il := min(s.NR/s.ISA.Lanes(), limit); ; il-- {
 		e := newEmitter(a, s)
 		u := newUnpacker(e, il)
 		var x asm.Vec

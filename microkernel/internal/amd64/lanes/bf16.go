@@ -6,10 +6,10 @@ import (
 )
 
 // RoundUpper rounds the float32 of register x to bfloat16 in the upper halves of the words of
-// register t, to nearest even; the lower halves are undefined. Magnitudes below least, given as
+// register t, to nearest even; the lower halves are undefined. Magnitudes below minimum, given as
 // float32 bits, become zeros; 0 keeps all. It uses integer instructions only, so that it needs no
 // CPU with bfloat16, and overwrites the two registers after t.
-func (g *Gen) RoundUpper(x, t int, least uint32) {
+func (g *Gen) RoundUpper(x, t int, minimum uint32) {
 	in, out, size, special := g.V(x), g.V(t), g.V(t+1), g.V(t+2)
 	g.I(asm.VPSRLD, out, in, asm.Imm(16))
 	g.I(asm.VANDPS, out, out, g.Splat(1))
@@ -18,9 +18,9 @@ func (g *Gen) RoundUpper(x, t int, least uint32) {
 	g.I(asm.VANDPS, size, in, g.Splat(arith.SignBit-1))
 	g.I(asm.VORPS, special, in, g.Splat(arith.QuietBit))
 	g.selectAbove(out, special, out, size, arith.InfBits) // NaN
-	if least > 0 {
+	if minimum > 0 {
 		g.I(asm.VANDPS, special, in, g.Splat(arith.SignBit))
-		g.selectAbove(out, out, special, size, least-1)
+		g.selectAbove(out, out, special, size, minimum-1)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // by both planes of a superblock, and the four sums stay in tile registers for all of its 256 k.
 const (
 	planesDepth = 1024 // k of a piece: its planes, 139 KiB with four panels, leave most of the second-level cache
-	planesMost  = PairPanels * planesDepth / kernel.ActQ8Group
+	maxPlanes   = PairPanels * planesDepth / kernel.ActQ8Group
 
 	planeSums    = 4 * Rows * qtype.PanelWidth // bytes of a tile of sums
 	planesSumsAt = 256                         // offset in PlanesArgs
@@ -28,7 +28,7 @@ type PlanesArgs struct {
 	planesHead
 	_    [planesSumsAt - unsafe.Sizeof(planesHead{})]byte
 	sums [2][2][planeSums]byte // [plane][tile of rows]
-	data [planesMost * kernel.PlanesBlock]byte
+	data [maxPlanes * kernel.PlanesBlock]byte
 }
 
 // planesHead is what PlanesArgs has before its buffers.

@@ -6,11 +6,11 @@ import (
 )
 
 // emitRoundBF16 emits the operation of the same name in amd64/vector.
-func emitRoundBF16(g gen, least uint32) {
+func emitRoundBF16(g gen, minimum uint32) {
 	const x, t = block(0), block(1)
 	g.pointers(nC0, nC1)
 	g.argN(nLen, 0)
-	words := []uint32{1, arith.BF16HalfUlp, arith.QuietBit, arith.SignBit, arith.InfBits, least}
+	words := []uint32{1, arith.BF16HalfUlp, arith.QuietBit, arith.SignBit, arith.InfBits, minimum}
 	for i, w := range words {
 		g.Splat(roundConst+asm.V(i), w)
 	}
@@ -43,7 +43,7 @@ func (g gen) roundBF16(in, out asm.V) {
 		quiet   // bit of a quiet NaN
 		sign    // bit
 		inf     // the bits of infinity
-		least   // magnitudes below become zeros
+		minimum // magnitudes below become zeros
 		size    // magnitude of the value
 		where   // mask
 		special // what the mask selects
@@ -56,7 +56,7 @@ func (g gen) roundBF16(in, out asm.V) {
 	g.I(asm.CMGT4S, where, size, inf) // NaN
 	g.I(asm.ORRV, special, in, quiet)
 	g.I(asm.BIT, out, special, where)
-	g.I(asm.CMGT4S, where, least, size)
+	g.I(asm.CMGT4S, where, minimum, size)
 	g.I(asm.ANDV, special, in, sign)
 	g.I(asm.BIT, out, special, where)
 }

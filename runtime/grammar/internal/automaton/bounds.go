@@ -96,7 +96,7 @@ func (n Bounds) Expr(path string) (Expr, error) {
 	return out, nil
 }
 
-// positive returns the positive numbers within the bounds. n.least must not be nil.
+// positive returns the positive numbers within the bounds. n.Least must not be nil.
 func (n Bounds) positive(path string) (Expr, error) {
 	if n.Most != nil && (n.Most.Sign() <= 0 || n.Most.Cmp(n.Least) < 0) {
 		return Nothing{}, nil
@@ -120,7 +120,7 @@ func (n Bounds) positive(path string) (Expr, error) {
 			past--
 		}
 		if first < past {
-			w := &digitWriter{b: b, n: n, least: first, size: past - 1, end: to, at: at,
+			w := &digitWriter{b: b, n: n, min: first, size: past - 1, end: to, at: at,
 				lo: strings.Repeat("0", past-1)} // the first digit is not 0
 			b.Eps(from, w.state(digitState{low: true}))
 		}
@@ -128,7 +128,7 @@ func (n Bounds) positive(path string) (Expr, error) {
 			if size >= first && size < past {
 				continue
 			}
-			w := &digitWriter{b: b, n: n, least: size, size: size, end: to, at: at}
+			w := &digitWriter{b: b, n: n, min: size, size: size, end: to, at: at}
 			w.lo, w.fraction = lo.padded(size), len(lo.part)
 			if n.Most != nil && size == len(hi.whole) {
 				w.hi, w.fraction = hi.padded(size), max(len(lo.part), len(hi.part))
@@ -190,17 +190,17 @@ type digitState struct {
 	missing   int  // with size 0: the digits that must follow before the point
 }
 
-// digitWriter writes the automaton of the numbers between two bounds that have least to size digits
+// digitWriter writes the automaton of the numbers between two bounds that have min to size digits
 // before the point. lo and hi are the digits of the bounds, fraction of them after the point. Where
 // several lengths are written at once, the bounds do not limit any of them.
 type digitWriter struct {
-	b           *Builder
-	n           Bounds
-	lo, hi      string
-	least, size int
-	fraction    int
-	end         int32
-	at          map[digitState]int32 // shared by all lengths
+	b         *Builder
+	n         Bounds
+	lo, hi    string
+	min, size int
+	fraction  int
+	end       int32
+	at        map[digitState]int32 // shared by all lengths
 }
 
 func (w *digitWriter) state(s digitState) int32 {
@@ -208,7 +208,7 @@ func (w *digitWriter) state(s digitState) int32 {
 	key.size = w.size
 	if (w.n.Integer || w.n.Decimals > 0) && !s.low && !s.high {
 		// Share the states of multiples between all lengths.
-		key = digitState{pos: s.pos - w.size, rest: s.rest, point: s.point, missing: max(0, w.least-s.pos)}
+		key = digitState{pos: s.pos - w.size, rest: s.rest, point: s.point, missing: max(0, w.min-s.pos)}
 	}
 	if at, ok := w.at[key]; ok {
 		return at
@@ -218,7 +218,7 @@ func (w *digitWriter) state(s digitState) int32 {
 	w.at[key] = at
 	if w.n.Multiple != nil && w.n.Decimals == 0 && !s.low && !s.high {
 		w.b.grow(EntryCost)
-		rest := w.b.multiple(multiple{w.n.Multiple.Int64(), s.rest, w.size - s.pos, max(0, w.least-s.pos),
+		rest := w.b.multiple(multiple{w.n.Multiple.Int64(), s.rest, w.size - s.pos, max(0, w.min-s.pos),
 			w.n.restText()}, w.n.allows)
 		w.b.States[at].Calls = append(w.b.States[at].Calls, callEdge{rest, w.end})
 		return at
@@ -260,10 +260,10 @@ func (b *Builder) multiple(p multiple, allows func(rest int64) bool) int32 {
 }
 
 func (w *digitWriter) expand(s digitState, at int32) {
-	if s.pos >= w.least && w.inside(s) {
+	if s.pos >= w.min && w.inside(s) {
 		w.b.Eps(at, w.end)
 	}
-	if s.pos >= w.least && !s.point && !w.n.Integer {
+	if s.pos >= w.min && !s.point && !w.n.Integer {
 		next := s
 		next.point, next.pos = true, w.size // positions after the point do not depend on the digits before it
 		w.b.Edge(at, w.pointed(next), ByteRange{'.', '.'})
@@ -282,11 +282,11 @@ func (w *digitWriter) pointed(s digitState) int32 {
 
 // digits writes the edges for one more digit.
 func (w *digitWriter) digits(s digitState, at int32) {
-	most := max(w.fraction, FractionDigits)
+	largest := max(w.fraction, FractionDigits)
 	if w.n.Decimals > 0 {
-		most = w.n.Decimals
+		largest = w.n.Decimals
 	}
-	if s.pos >= w.size+most {
+	if s.pos >= w.size+largest {
 		return
 	}
 	for d := byte('0'); d <= '9'; d++ {

@@ -62,7 +62,7 @@ type textRegion struct {
 	sets  map[uint64]Runes // the sets of characters on its edges, by hash
 	size  int              // number of ranges in sets
 	any   bool             // one of its edges reads any character
-	wide  bool             // one of its states reads at least leastWide one-byte characters
+	wide  bool             // one of its states reads at least minWide one-byte characters
 	up    int32            // the region that it was joined to; its own number if none
 	mixed bool             // it has states outside texts, or distinguishes too many characters
 }

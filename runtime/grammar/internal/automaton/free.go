@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// leastFree is the smallest number of classes for which a freeLoop is used.
-const leastFree = 8
+// minFree is the smallest number of classes for which a freeLoop is used.
+const minFree = 8
 
 // findFree finds the free loops of a program.
 func (b *Builder) findFree() {
@@ -79,7 +79,7 @@ func (b *Builder) freeLoop(s *pstate, to int32) int32 {
 			l.Of = JSONClasses // share one part of the vocabulary
 		}
 	}
-	if bits.OnesCount64(l.Of[0])+bits.OnesCount64(l.Of[1]) < leastFree {
+	if bits.OnesCount64(l.Of[0])+bits.OnesCount64(l.Of[1]) < minFree {
 		return 0
 	}
 	l.Bytes = l.Of.Bytes()

@@ -68,11 +68,11 @@ func (b *Builder) Char() Expr {
 	return Call{b.plain}
 }
 
-// Text returns an expression for a JSON string of least to most characters; most < 0 means no
+// Text returns an expression for a JSON string of lo to hi characters; hi < 0 means no
 // limit.
-func (b *Builder) Text(least, most int) Expr {
-	if least > 0 || most >= 0 {
-		return Inner{Sequence{Literal(`"`), Repeat{b.Char(), least, most}, Literal(`"`)}}
+func (b *Builder) Text(lo, hi int) Expr {
+	if lo > 0 || hi >= 0 {
+		return Inner{Sequence{Literal(`"`), Repeat{b.Char(), lo, hi}, Literal(`"`)}}
 	}
 	if b.quoted < 0 {
 		b.quoted = b.Rule("")
@@ -136,30 +136,30 @@ func (b *Builder) AnyValue() Expr {
 // anyObject returns an expression for any JSON object.
 func (b *Builder) anyObject() Expr { return b.Table(b.Text(0, -1), b.AnyValue(), 0, -1) }
 
-// Table returns an expression for an object of least to most members with the given names and
+// Table returns an expression for an object of lo to hi members with the given names and
 // values.
-func (b *Builder) Table(name, value Expr, least, most int) Expr {
+func (b *Builder) Table(name, value Expr, lo, hi int) Expr {
 	m := Sequence{name, b.Space(), Literal(":"), b.Space(), value}
-	return Sequence{Literal("{"), b.separated(m, least, most), b.Space(), Literal("}")}
+	return Sequence{Literal("{"), b.separated(m, lo, hi), b.Space(), Literal("}")}
 }
 
-// List returns an expression for an array of least to most items.
-func (b *Builder) List(item Expr, least, most int) Expr {
-	return Sequence{Literal("["), b.separated(item, least, most), b.Space(), Literal("]")}
+// List returns an expression for an array of lo to hi items.
+func (b *Builder) List(item Expr, lo, hi int) Expr {
+	return Sequence{Literal("["), b.separated(item, lo, hi), b.Space(), Literal("]")}
 }
 
-// separated returns least to most items, separated by commas and preceded by white space.
-func (b *Builder) separated(item Expr, least, most int) Expr {
-	if most == 0 {
+// separated returns lo to hi items, separated by commas and preceded by white space.
+func (b *Builder) separated(item Expr, lo, hi int) Expr {
+	if hi == 0 {
 		return Empty{}
 	}
 	more := Sequence{b.Space(), Literal(","), b.Space(), item}
-	rest := most
-	if most > 0 {
+	rest := hi
+	if hi > 0 {
 		rest--
 	}
-	some := Sequence{b.Space(), item, Repeat{more, max(least-1, 0), rest}}
-	if least == 0 {
+	some := Sequence{b.Space(), item, Repeat{more, max(lo-1, 0), rest}}
+	if lo == 0 {
 		return Choice{Empty{}, some}
 	}
 	return some

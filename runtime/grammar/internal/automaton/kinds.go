@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// mostTextRanges is the largest number of character ranges of a region. Beyond it, masks are
+// maxTextRanges is the largest number of character ranges of a region. Beyond it, masks are
 // computed as for any other state.
-const mostTextRanges = 1 << 14
+const maxTextRanges = 1 << 14
 
-// leastWide is the smallest number of characters read by a state for which a part of the vocabulary
+// minWide is the smallest number of characters read by a state for which a part of the vocabulary
 // is made. Few tokens consist of digits only.
-const leastWide = 24
+const minWide = 24
 
 // noteRunes records a set of characters that the current text reads.
 func (b *Builder) noteRunes(r Runes) {
@@ -25,7 +25,7 @@ func (b *Builder) noteRunes(r Runes) {
 	if _, met := g.sets[h]; met || g.mixed {
 		return
 	}
-	if g.size += len(r); g.size > mostTextRanges {
+	if g.size += len(r); g.size > maxTextRanges {
 		g.sets, g.mixed = nil, true
 		return
 	}
@@ -72,7 +72,7 @@ func (b *Builder) join(r, s int32) {
 	b.Meter.Work(1 + len(g.sets))
 	g.up, h.size, h.any, h.mixed = h.up, g.size+h.size, g.any || h.any, g.mixed || h.mixed
 	h.wide = g.wide || h.wide
-	if h.mixed = h.mixed || h.size > mostTextRanges; h.mixed {
+	if h.mixed = h.mixed || h.size > maxTextRanges; h.mixed {
 		h.sets = nil
 	} else if h.sets != nil {
 		maps.Copy(h.sets, g.sets)
@@ -152,7 +152,7 @@ func (b *Builder) joinFrom(at int32) {
 			reads.Add(e.ByteRange)
 		}
 	}
-	if bits.OnesCount64(reads[0])+bits.OnesCount64(reads[1]) >= leastWide {
+	if bits.OnesCount64(reads[0])+bits.OnesCount64(reads[1]) >= minWide {
 		b.whole(r).wide = true
 	}
 	for _, e := range s.Eps {
@@ -168,10 +168,10 @@ func (b *Builder) joinFrom(at int32) {
 	}
 }
 
-// mostKinds is the largest number of kinds; noKind marks characters that no state reads.
+// maxKinds is the largest number of kinds; noKind marks characters that no state reads.
 const (
-	mostKinds = 48
-	NoKind    = 255
+	maxKinds = 48
+	NoKind   = 255
 )
 
 // NewKinds returns the kinds that some sets distinguish, or nil if there are too many.
@@ -206,7 +206,7 @@ func NewKinds(sets map[uint64]Runes) *Kinds {
 		case sum == 0:
 			kind = NoKind
 		case known:
-		case len(k.One) == mostKinds:
+		case len(k.One) == maxKinds:
 			return nil
 		default:
 			kind = uint8(len(k.One))

@@ -35,17 +35,17 @@ const PollWork = 1 << 16
 // Inside the package, exceeding a limit panics with an *Error, so that no caller mistakes it for an
 // unsupported keyword. The functions that start a compilation recover it.
 type Meter struct {
-	ctx                 context.Context
-	mostBytes, mostWork int64
-	Used                int64 // current bytes
-	Peak                int64 // largest value of used
-	Done                int64 // work so far
-	polled              int64 // work at the last check of ctx
+	ctx               context.Context
+	maxBytes, maxWork int64
+	Used              int64 // current bytes
+	Peak              int64 // largest value of used
+	Done              int64 // work so far
+	polled            int64 // work at the last check of ctx
 }
 
 // NewMeter returns a meter for compilations that end when ctx ends. Limits of 0 mean the defaults.
 func NewMeter(ctx context.Context, bytes, work int64) *Meter {
-	return &Meter{ctx: ctx, mostBytes: cmp.Or(bytes, DefaultBytes), mostWork: cmp.Or(work, DefaultWork)}
+	return &Meter{ctx: ctx, maxBytes: cmp.Or(bytes, DefaultBytes), maxWork: cmp.Or(work, DefaultWork)}
 }
 
 // Begin starts another compilation with no memory in use.
@@ -55,9 +55,9 @@ func (m *Meter) Begin() { m.Used = 0 }
 func (m *Meter) Take(n int) {
 	m.Used += int64(n)
 	m.Peak = max(m.Peak, m.Used)
-	if m.Used > m.mostBytes {
+	if m.Used > m.maxBytes {
 		panic(&Error{Limit: true, Message: "the schema or grammar and its automata need more than the limit of " +
-			sizeText(m.mostBytes)})
+			sizeText(m.maxBytes)})
 	}
 	m.Work(n/16 + 1)
 }
@@ -68,9 +68,9 @@ func (m *Meter) Give(n int) { m.Used -= int64(n) }
 // Work counts n elementary steps.
 func (m *Meter) Work(n int) {
 	m.Done += int64(n)
-	if m.Done > m.mostWork {
+	if m.Done > m.maxWork {
 		panic(&Error{Limit: true, Message: "compiling the schema or grammar needs more than the limit of " +
-			strconv.Itoa(int(m.mostWork/1e6)) + " million steps"})
+			strconv.Itoa(int(m.maxWork/1e6)) + " million steps"})
 	}
 	if m.Done-m.polled >= PollWork {
 		m.polled = m.Done

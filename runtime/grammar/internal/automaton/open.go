@@ -74,8 +74,8 @@ type opener struct {
 	next  []int32
 }
 
-// mostOpenWays is the largest number of states visited without reading a byte.
-const mostOpenWays = 16
+// maxOpenWays is the largest number of states visited without reading a byte.
+const maxOpenWays = 16
 
 // findOpen finds the open states of a program with the given number of edges.
 func (b *Builder) findOpen(edges int) {
@@ -194,7 +194,7 @@ func (o *opener) link() {
 // read all bytes of their kind. Inside a character it considers only the state itself.
 func (o *opener) ways(at int32) (out []int32) {
 	met := []int32{at}
-	for i := 0; i < len(met) && i < mostOpenWays; i++ {
+	for i := 0; i < len(met) && i < maxOpenWays; i++ {
 		if o.reads[met[i]] && o.kinds[met[i]] == o.kinds[at] {
 			out = append(out, met[i])
 		}
@@ -239,10 +239,10 @@ func (o *opener) lose(at, run int32) {
 // keep stores the result with the costs of the shortest ends of rules after the characters.
 func (o *opener) keep() {
 	after := make([]float64, len(o.States))
-	most := 0.0
+	largest := 0.0
 	for i := range o.States {
 		if after[i] = o.States[i].Dist; !math.IsInf(after[i], 1) {
-			most = max(most, after[i])
+			largest = max(largest, after[i])
 		}
 	}
 	changed := true
@@ -276,7 +276,7 @@ func (o *opener) keep() {
 			o.Open = make([]openAt, len(o.States))
 		}
 		if changed {
-			after[i] = most
+			after[i] = largest
 		}
 		o.Open[i] = openAt{o.total[i], float32(after[i])}
 	}

@@ -12,14 +12,14 @@ type runeWriter struct {
 	to int32
 }
 
-// mostInlined is the number of ranges from which on a character class is a separate automaton,
+// maxInlined is the number of ranges from which on a character class is a separate automaton,
 // shared by all places that use the class.
-const mostInlined = 24
+const maxInlined = 24
 
 // WriteRunes writes edges from one state to the other that read one of the characters.
 func (b *Builder) WriteRunes(r Runes, from, to int32) {
 	b.noteRunes(r)
-	if len(r) < mostInlined || from == to {
+	if len(r) < maxInlined || from == to {
 		w := runeWriter{b: b, to: to}
 		w.ways(b.encodings(r), from)
 		return

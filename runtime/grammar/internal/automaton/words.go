@@ -2,9 +2,9 @@ package automaton
 
 import "slices"
 
-// mostShared is the largest total length of words whose common suffixes are shared, because sharing
+// maxShared is the largest total length of words whose common suffixes are shared, because sharing
 // needs additional memory.
-const mostShared = 1 << 19
+const maxShared = 1 << 19
 
 // writeWords writes the automaton of the words level by level, so that the states that masks visit
 // together are adjacent.
@@ -18,7 +18,7 @@ func (b *Builder) writeWords(w []string, from, to int32) {
 		size += len(x)
 	}
 	b.Meter.Work(16*len(w) + size)
-	if len(w) >= LeastShared && size <= mostShared {
+	if len(w) >= LeastShared && size <= maxShared {
 		b.Meter.scratch(24*size, func() { b.writeShared(w, from, to) })
 		return
 	}
@@ -174,10 +174,10 @@ func (b *Builder) writeShared(w []string, from, to int32) {
 			b.Edge(here, at[way.to]-1, ByteRange{way.b, way.b})
 		}
 	}
-	if len(b.Heavy) < mostHeavy && at[fork] != 0 {
+	if len(b.Heavy) < maxHeavy && at[fork] != 0 {
 		b.Heavy = append(b.Heavy, at[fork]-1)
 	}
 }
 
-// mostHeavy is the largest number of words states whose tokens are followed in advance.
-const mostHeavy = 256
+// maxHeavy is the largest number of words states whose tokens are followed in advance.
+const maxHeavy = 256

@@ -49,11 +49,11 @@ const (
 	smallBody = 32
 )
 
-// sizeOf returns about how many states an expression needs. It stops soon after most.
-func sizeOf(e Expr, most int) int {
+// sizeOf returns about how many states an expression needs. It stops soon after limit.
+func sizeOf(e Expr, limit int) int {
 	n := 1
-	add := func(x Expr) { n += sizeOf(x, most-n) }
-	if most < 0 {
+	add := func(x Expr) { n += sizeOf(x, limit-n) }
+	if limit < 0 {
 		return n
 	}
 	switch e := e.(type) {
@@ -70,11 +70,11 @@ func sizeOf(e Expr, most int) int {
 	case escape:
 		add(e.body)
 	case Sequence:
-		for i := 0; i < len(e) && n <= most; i++ {
+		for i := 0; i < len(e) && n <= limit; i++ {
 			add(e[i])
 		}
 	case Choice:
-		for i := 0; i < len(e) && n <= most; i++ {
+		for i := 0; i < len(e) && n <= limit; i++ {
 			add(e[i])
 		}
 	case Repeat:
@@ -83,7 +83,7 @@ func sizeOf(e Expr, most int) int {
 			n *= max(1, e.Least)
 		}
 	case Automaton:
-		n = most + 1
+		n = limit + 1
 	}
 	return n
 }

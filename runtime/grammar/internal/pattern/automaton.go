@@ -77,9 +77,9 @@ type thread struct {
 // promise is the state of a started look-ahead.
 type promise struct{ look, at int32 }
 
-// mostLooks is the largest number of look-arounds of an expression, and mostThreads the largest
+// maxLooks is the largest number of look-arounds of an expression, and maxThreads the largest
 // number of positions at which it may be at once.
 const (
-	mostLooks   = 60
-	mostThreads = 1 << 13
+	maxLooks   = 60
+	maxThreads = 1 << 13
 )

@@ -185,7 +185,7 @@ func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t thread
 		if visited(at) {
 			return
 		}
-		if n++; n > mostThreads && len(seen) > mostThreads {
+		if n++; n > maxThreads && len(seen) > maxThreads {
 			panic(automaton.Refuse("", "the look-around of the expression has too many states, which is not supported"))
 		}
 		in := &prog.Inst[at.pc]

@@ -22,7 +22,7 @@ type ecma struct {
 	wide   bool
 	groups []group  // open groups
 	last   int      // start in out of the operand of a quantifier; -1 for none
-	counts [][2]int // by number in the name of a group: least and most repetitions; most -1 for no limit
+	counts [][2]int // by number in the name of a group: minimum and maximum repetitions; maximum -1 for no limit
 	// looks are the distinct look-arounds; asks maps the number in the name of a group to its
 	// look-around.
 	looks []look
@@ -50,8 +50,8 @@ const (
 	lineBreaks = `\n\r\x{2028}\x{2029}`
 	countName  = "n"
 	lookName   = "l"
-	// mostSpelled is the largest length in bytes of the translated expression.
-	mostSpelled = 4 << 20
+	// maxSpelled is the largest length in bytes of the translated expression.
+	maxSpelled = 4 << 20
 )
 
 // parseECMA parses an expression. Each look-around is replaced by an empty group numbered from 1
@@ -79,8 +79,8 @@ func (e *ecma) all() error {
 		if err := e.next(); err != nil {
 			return err
 		}
-		if len(e.out) > mostSpelled {
-			return fmt.Errorf("its character classes need more than %d MiB when written out", mostSpelled>>20)
+		if len(e.out) > maxSpelled {
+			return fmt.Errorf("its character classes need more than %d MiB when written out", maxSpelled>>20)
 		}
 	}
 	return nil
@@ -128,8 +128,8 @@ func (e *ecma) looked(g group) error {
 	key := fmt.Sprint(g.behind, g.not, body)
 	k, met := e.known[key]
 	if !met {
-		if k = len(e.looks); k >= mostLooks {
-			return fmt.Errorf("it has more than %d look-arounds", mostLooks)
+		if k = len(e.looks); k >= maxLooks {
+			return fmt.Errorf("it has more than %d look-arounds", maxLooks)
 		}
 		e.looks = append(e.looks, look{behind: g.behind, not: g.not})
 		e.known[key] = k
@@ -189,8 +189,8 @@ func (e *ecma) next() error {
 		e.last = begin
 		return nil
 	case '{':
-		if least, most, size, ok := quantifier(e.text[e.at:]); ok {
-			return e.count(least, most, size)
+		if lo, hi, size, ok := quantifier(e.text[e.at:]); ok {
+			return e.count(lo, hi, size)
 		}
 		e.out = append(e.out, '\\')
 	case ']', '}':
@@ -249,7 +249,7 @@ func (e *ecma) group() error {
 }
 
 // quantifier reads {n}, {n,} or {n,m}.
-func quantifier(text string) (least, most, size int, ok bool) {
+func quantifier(text string) (lo, hi, size int, ok bool) {
 	inside, _, closed := strings.Cut(text[1:], "}")
 	low, high, two := strings.Cut(inside, ",")
 	number := func(s string) (int, bool) {
@@ -264,30 +264,30 @@ func quantifier(text string) (least, most, size int, ok bool) {
 		}
 		return n, s != ""
 	}
-	least, ok = number(low)
+	lo, ok = number(low)
 	if !closed || !ok {
 		return 0, 0, 0, false
 	}
-	most = least
+	hi = lo
 	if two {
-		if most, ok = number(high); high == "" {
-			most, ok = -1, true
+		if hi, ok = number(high); high == "" {
+			hi, ok = -1, true
 		}
 	}
-	return least, most, len(inside) + 2, ok
+	return lo, hi, len(inside) + 2, ok
 }
 
 // count writes a counted repetition as a named group.
-func (e *ecma) count(least, most, size int) error {
+func (e *ecma) count(lo, hi, size int) error {
 	switch {
 	case e.last < 0:
 		return fmt.Errorf("%s has no operand", e.text[e.at:e.at+size])
-	case most >= 0 && least > most, least > automaton.MaxCount, most > automaton.MaxCount:
+	case hi >= 0 && lo > hi, lo > automaton.MaxCount, hi > automaton.MaxCount:
 		return fmt.Errorf("%s is not a valid range of counts up to %d", e.text[e.at:e.at+size], automaton.MaxCount)
 	}
 	body := string(e.out[e.last:])
 	e.out = fmt.Appendf(e.out[:e.last], "(?P<%s%d>%s)", countName, len(e.counts), body)
-	e.counts = append(e.counts, [2]int{least, most})
+	e.counts = append(e.counts, [2]int{lo, hi})
 	if e.at += size; strings.HasPrefix(e.text[e.at:], "?") {
 		e.at++
 	}

@@ -86,8 +86,8 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 // plainEscape returns the length of an escape that RE2 and ECMA-262 read alike, or 0.
 func plainEscape(text string) int {
 	c := text[1]
-	digits := func(set string, most int) (n int) {
-		for n < most && 2+n < len(text) && strings.IndexByte(set, text[2+n]) >= 0 {
+	digits := func(set string, limit int) (n int) {
+		for n < limit && 2+n < len(text) && strings.IndexByte(set, text[2+n]) >= 0 {
 			n++
 		}
 		return n

@@ -53,7 +53,7 @@ func unwrapped(re *syntax.Regexp) (out []*syntax.Regexp) {
 const longest = 1 << 40
 
 // lengths returns the least and the most characters that an expression matches.
-func lengths(re *syntax.Regexp) (least, most int) {
+func lengths(re *syntax.Regexp) (lo, hi int) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return len(re.Rune), len(re.Rune)
@@ -64,12 +64,12 @@ func lengths(re *syntax.Regexp) (least, most int) {
 	case syntax.OpConcat:
 		return lengthsOf(re.Sub)
 	case syntax.OpAlternate:
-		least = longest
+		lo = longest
 		for _, s := range re.Sub {
 			a, b := lengths(s)
-			least, most = min(least, a), max(most, b)
+			lo, hi = min(lo, a), max(hi, b)
 		}
-		return least, most
+		return lo, hi
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
 		few, many := rounds(re)
 		a, b := lengths(re.Sub[0])
@@ -78,12 +78,12 @@ func lengths(re *syntax.Regexp) (least, most int) {
 	return 0, 0
 }
 
-func lengthsOf(list []*syntax.Regexp) (least, most int) {
+func lengthsOf(list []*syntax.Regexp) (lo, hi int) {
 	for _, s := range list {
 		a, b := lengths(s)
-		least, most = min(least+a, longest), min(most+b, longest)
+		lo, hi = min(lo+a, longest), min(hi+b, longest)
 	}
-	return least, most
+	return lo, hi
 }
 
 // times returns a product, clipped to longest.
@@ -118,14 +118,14 @@ func counted(body *syntax.Regexp, few, many int) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpRepeat, Sub: []*syntax.Regexp{body}, Min: few, Max: many}
 }
 
-// bounded returns parts that match the same texts, limited to least to most characters (most < 0
-// means no limit). It returns false if that cannot be expressed by a single counted repetition.
-func bounded(list []*syntax.Regexp, least, most int) ([]*syntax.Regexp, bool) {
-	if most < 0 {
-		most = longest
+// bounded returns parts that match the same texts, limited to minLen to maxLen characters (maxLen <
+// 0 means no limit). It returns false if that cannot be expressed by a single counted repetition.
+func bounded(list []*syntax.Regexp, minLen, maxLen int) ([]*syntax.Regexp, bool) {
+	if maxLen < 0 {
+		maxLen = longest
 	}
 	few, many := lengthsOf(list)
-	if few >= least && many <= most {
+	if few >= minLen && many <= maxLen {
 		return list, true
 	}
 	at, width, fixed := -1, 0, 0
@@ -143,13 +143,13 @@ func bounded(list []*syntax.Regexp, least, most int) ([]*syntax.Regexp, bool) {
 			return nil, false
 		}
 	}
-	if at < 0 || few > most || many < least {
+	if at < 0 || few > maxLen || many < minLen {
 		return []*syntax.Regexp{{Op: syntax.OpNoMatch}}, true
 	}
 	lo, hi := rounds(list[at])
-	lo = max(lo, (least-fixed+width-1)/width)
-	if most < longest {
-		hi = min(hi, (most-fixed)/width)
+	lo = max(lo, (minLen-fixed+width-1)/width)
+	if maxLen < longest {
+		hi = min(hi, (maxLen-fixed)/width)
 	}
 	if lo > hi {
 		return []*syntax.Regexp{{Op: syntax.OpNoMatch}}, true
@@ -165,13 +165,13 @@ func bounded(list []*syntax.Regexp, least, most int) ([]*syntax.Regexp, bool) {
 func narrowed(list []*syntax.Regexp, room int) []*syntax.Regexp {
 	order := make([]int, len(list))
 	want := make([]int, len(list))
-	least, _ := lengthsOf(list)
+	minimum, _ := lengthsOf(list)
 	for i, p := range list {
 		a, b := lengths(p)
 		order[i], want[i] = i, b-a
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return want[i] - want[j] })
-	out, slack := slices.Clone(list), room-least
+	out, slack := slices.Clone(list), room-minimum
 	for n, i := range order {
 		a, _ := lengths(list[i])
 		give := min(want[i], slack/(len(list)-n))
@@ -180,11 +180,11 @@ func narrowed(list []*syntax.Regexp, room int) []*syntax.Regexp {
 	return out
 }
 
-// lifted returns parts that match a subset of the texts: none shorter than least characters. It
+// lifted returns parts that match a subset of the texts: none shorter than minimum characters. It
 // increases one repetition, and returns false if there is none.
-func lifted(list []*syntax.Regexp, least int) ([]*syntax.Regexp, bool) {
+func lifted(list []*syntax.Regexp, minimum int) ([]*syntax.Regexp, bool) {
 	have, _ := lengthsOf(list)
-	if have >= least {
+	if have >= minimum {
 		return list, true
 	}
 	for i, p := range list {
@@ -196,7 +196,7 @@ func lifted(list []*syntax.Regexp, least int) ([]*syntax.Regexp, bool) {
 		if a == 0 {
 			continue
 		}
-		if n := few + (least-have+a-1)/a; n <= many {
+		if n := few + (minimum-have+a-1)/a; n <= many {
 			list = slices.Clone(list)
 			list[i] = counted(p.Sub[0], n, many)
 			return list, true
@@ -207,7 +207,7 @@ func lifted(list []*syntax.Regexp, least int) ([]*syntax.Regexp, bool) {
 
 // narrow applies narrowed to one part.
 func narrow(re *syntax.Regexp, room int) *syntax.Regexp {
-	if _, most := lengths(re); most <= room {
+	if _, limit := lengths(re); limit <= room {
 		return re
 	}
 	switch re.Op {

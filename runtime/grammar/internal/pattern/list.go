@@ -15,9 +15,9 @@ const (
 	listSteps  = 256
 )
 
-// Listed returns all texts, sorted by length and then by bytes, if there are at most most. It
+// Listed returns all texts, sorted by length and then by bytes, if there are at most limit. It
 // returns false if there are more or if the automaton is too large.
-func (b *Patterns) Listed(path string, t Texts, most int) (list []string, ok bool) {
+func (b *Patterns) Listed(path string, t Texts, limit int) (list []string, ok bool) {
 	if len(t.Want) == 0 && t.Most < 0 {
 		return nil, false
 	}
@@ -31,7 +31,7 @@ func (b *Patterns) Listed(path string, t Texts, most int) (list []string, ok boo
 			list, ok = nil, false
 		}
 	}()
-	l := lister{product: p, most: most, numbers: map[string]int{}}
+	l := lister{product: p, max: limit, numbers: map[string]int{}}
 	l.number(p.begin())
 	for i := 0; i < len(l.nodes); i++ {
 		if len(l.nodes) > listStates || p.over(len(l.nodes)) {
@@ -50,7 +50,7 @@ func (b *Patterns) Listed(path string, t Texts, most int) (list []string, ok boo
 // lister enumerates the texts of a product.
 type lister struct {
 	*product
-	most    int
+	max     int
 	numbers map[string]int // node numbers by position
 	nodes   []listNode
 	texts   []string
@@ -112,7 +112,7 @@ func (l *lister) write(i int, text []byte) bool {
 		return false
 	}
 	if n.ends {
-		if l.texts = append(l.texts, string(text)); len(l.texts) > l.most {
+		if l.texts = append(l.texts, string(text)); len(l.texts) > l.max {
 			return false
 		}
 	}

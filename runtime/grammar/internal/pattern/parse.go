@@ -7,16 +7,16 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// mostPattern is the largest length of an expression in bytes, mostClasses the largest number of
+// maxPattern is the largest length of an expression in bytes, maxClasses the largest number of
 // named character classes in it, and namedCost the bytes needed to parse one of them.
 const (
-	mostPattern = 256 << 10
-	mostClasses = 4 << 10
-	namedCost   = 6 << 10
+	maxPattern = 256 << 10
+	maxClasses = 4 << 10
+	namedCost  = 6 << 10
 )
 
-// mostInstructions is the largest number of instructions of an expression's program.
-const mostInstructions = 1 << 15
+// maxInstructions is the largest number of instructions of an expression's program.
+const maxInstructions = 1 << 15
 
 // Compiled parses an expression. Equal expressions are parsed once.
 func (b *Patterns) Compiled(path, text string) (*pattern, error) { return b.Read(path, text, false) }
@@ -28,10 +28,10 @@ func (b *Patterns) Read(path, text string, wide bool) (*pattern, error) {
 		return p, nil
 	}
 	named := strings.Count(text, `\p`) + strings.Count(text, `\P`)
-	if len(text) > mostPattern || named > mostClasses {
+	if len(text) > maxPattern || named > maxClasses {
 		return nil, automaton.Refuse(path,
 			"an expression may have %d bytes and %d classes such as \\p{L}; this one has %d and %d",
-			mostPattern, mostClasses, len(text), named)
+			maxPattern, maxClasses, len(text), named)
 	}
 	reading := 16*len(text) + namedCost*named
 	b.Meter.Take(reading)
@@ -69,9 +69,9 @@ func (b *Patterns) progOf(path, text string, wide bool) (*pattern, error) {
 	for _, l := range p.looks {
 		n = min(n+instructions(l.re), longest)
 	}
-	if n > mostInstructions {
+	if n > maxInstructions {
 		return nil, automaton.Refuse(path, "the expression %q has %d instructions; at most %d are supported",
-			automaton.Clip(text), n, mostInstructions)
+			automaton.Clip(text), n, maxInstructions)
 	}
 	b.Meter.Take(64 * n)
 	for i := range p.looks {

@@ -6,21 +6,21 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// Pattern returns an expression for the JSON strings of least to most characters (most < 0 means no
+// Pattern returns an expression for the JSON strings of lo to hi characters (hi < 0 means no
 // limit) that contain a match of an ECMA-262 expression. Back references are errors.
-func (b *Patterns) Pattern(path, text string, least, most int) (automaton.Expr, error) {
+func (b *Patterns) Pattern(path, text string, lo, hi int) (automaton.Expr, error) {
 	read, err := b.Compiled(path, text)
 	if err != nil {
 		return nil, err
 	}
 	if len(read.looks) > 0 {
-		return b.Product(path, Texts{Want: []string{text}, Least: least, Most: most})
+		return b.Product(path, Texts{Want: []string{text}, Least: lo, Most: hi})
 	}
 	list := parts(read.re)
-	fit, ok := bounded(list, least, most)
+	fit, ok := bounded(list, lo, hi)
 	few, _ := lengthsOf(list)
-	if !ok && most >= few && times(instructions(read.re), most) > mostCounted {
-		fit, ok = lifted(narrowed(list, most), least)
+	if !ok && hi >= few && times(instructions(read.re), hi) > maxCounted {
+		fit, ok = lifted(narrowed(list, hi), lo)
 	}
 	if ok {
 		if e, ok := b.spelled(fit); ok {
@@ -32,11 +32,11 @@ func (b *Patterns) Pattern(path, text string, least, most int) (automaton.Expr, 
 	}
 	any := b.Char()
 	return automaton.Inner{Body: automaton.Automaton(func(b *automaton.Builder, from, to int32) {
-		w := &patternWriter{b: b, path: path, prog: read.prog, any: any, least: least, most: most,
+		w := &patternWriter{b: b, path: path, prog: read.prog, any: any, min: lo, max: hi,
 			at: map[patternState]int32{}}
-		w.cap = max(1, least)
-		if most >= 0 {
-			w.cap = most
+		w.cap = max(1, lo)
+		if hi >= 0 {
+			w.cap = hi
 		}
 		first, last := b.State(), b.State()
 		b.Edge(from, first, automaton.ByteRange{Lo: '"', Hi: '"'})
@@ -46,11 +46,11 @@ func (b *Patterns) Pattern(path, text string, least, most int) (automaton.Expr, 
 	})}, nil
 }
 
-// mostPlaces is the largest number of states of the product of an expression and the length of its
-// texts. If instructions times length exceeds mostCounted, a subset of the texts is used.
+// maxPlaces is the largest number of states of the product of an expression and the length of its
+// texts. If instructions times length exceeds maxCounted, a subset of the texts is used.
 const (
-	mostPlaces  = 80_000
-	mostCounted = 1 << 17
+	maxPlaces  = 80_000
+	maxCounted = 1 << 17
 )
 
 // patternState is a position in the expression and the number of characters read, as far as it
@@ -72,15 +72,15 @@ const (
 
 // patternWriter writes the states of an expression when they are first reached.
 type patternWriter struct {
-	b           *automaton.Builder
-	path        string
-	prog        *syntax.Prog
-	any         automaton.Expr
-	least, most int
-	cap         int // counts are clipped to this value
-	end         int32
-	at          map[patternState]int32
-	todo        []patternState
+	b        *automaton.Builder
+	path     string
+	prog     *syntax.Prog
+	any      automaton.Expr
+	min, max int
+	cap      int // counts are clipped to this value
+	end      int32
+	at       map[patternState]int32
+	todo     []patternState
 }
 
 func (w *patternWriter) write(first int32) {
@@ -96,9 +96,9 @@ func (w *patternWriter) state(s patternState) int32 {
 	if at, ok := w.at[s]; ok {
 		return at
 	}
-	if len(w.at) >= mostPlaces {
+	if len(w.at) >= maxPlaces {
 		panic(automaton.Refuse(w.path, "the expression and the length of its texts have more than %d states together",
-			mostPlaces))
+			maxPlaces))
 	}
 	at := w.b.State()
 	w.b.Meter.Take(automaton.EntryCost)
@@ -114,7 +114,7 @@ func (w *patternWriter) expand(s patternState, at int32) {
 		w.b.Eps(at, w.state(patternState{inside, uint32(w.prog.Start), s.count}))
 		w.read(at, s, w.any, patternState{kind: before})
 	case behind:
-		if s.count >= w.least {
+		if s.count >= w.min {
 			w.b.Eps(at, w.end)
 		}
 		w.read(at, s, w.any, patternState{kind: behind})
@@ -125,7 +125,7 @@ func (w *patternWriter) expand(s patternState, at int32) {
 
 // read continues after one more character, if another one is allowed.
 func (w *patternWriter) read(at int32, s patternState, char automaton.Expr, next patternState) {
-	if w.most >= 0 && s.count >= w.most {
+	if w.max >= 0 && s.count >= w.max {
 		return
 	}
 	next.count = min(s.count+1, w.cap)
@@ -149,7 +149,7 @@ func (w *patternWriter) instruction(s patternState, at int32, in *syntax.Inst) {
 	case syntax.InstMatch:
 		if s.kind == inside {
 			w.b.Eps(at, w.state(patternState{behind, 0, s.count}))
-		} else if s.count >= w.least {
+		} else if s.count >= w.min {
 			w.b.Eps(at, w.end)
 		}
 	case syntax.InstFail:

@@ -7,14 +7,14 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// mostProduct limits the states of a product, productBytes its memory, and productWork the steps of
+// maxProduct limits the states of a product, productBytes its memory, and productWork the steps of
 // all products of a grammar. A keyword that exceeds them is unsupported; the limits of a
-// compilation are larger. mostTogether limits the expressions of a product.
+// compilation are larger. maxTogether limits the expressions of a product.
 const (
-	mostProduct  = 8_000
+	maxProduct   = 8_000
 	productBytes = 12 << 20
 	productWork  = 8 << 20
-	mostTogether = 64
+	maxTogether  = 64
 )
 
 // tooManyStates is the error for products that exceed these limits.
@@ -39,9 +39,9 @@ func (b *Patterns) productOf(path string, t Texts) (*product, error) {
 	p := &product{b: b, Texts: t, at: map[string]int32{}, read: map[string]automaton.Expr{}, unwantedFrom: len(t.Want),
 		askedFrom: len(t.Want) + len(t.Unwanted)}
 	all := slices.Concat(t.Want, t.Unwanted, t.Asked)
-	if len(all) > mostTogether {
+	if len(all) > maxTogether {
 		return nil, automaton.Refuse(path, "more than %d expressions apply to one string, which is not supported",
-			mostTogether)
+			maxTogether)
 	}
 	for i, text := range all {
 		read, err := b.progOf(path, text, i >= p.unwantedFrom && i < p.askedFrom)
@@ -118,7 +118,7 @@ func (p *product) write(first, last int32) {
 
 // over reports whether a product with the given number of states exceeds its limits.
 func (p *product) over(states int) bool {
-	return states > mostProduct || p.b.spent > productWork || p.b.Meter.Used-p.before > productBytes
+	return states > maxProduct || p.b.spent > productWork || p.b.Meter.Used-p.before > productBytes
 }
 
 // ends reports whether a text may end at a position.

@@ -11,16 +11,16 @@ import (
 
 // array returns an expression for the arrays of a schema.
 func (c *compiler) array(s *document.Value, path string) (automaton.Expr, error) {
-	least, most, err := document.Span(s, path, "minItems", "maxItems")
+	lo, hi, err := document.Span(s, path, "minItems", "maxItems")
 	if err != nil {
 		return nil, err
 	}
-	unique := s.Get("uniqueItems").IsTrue() && (most < 0 || most > 1)
+	unique := s.Get("uniqueItems").IsTrue() && (hi < 0 || hi > 1)
 	switch {
 	case unique:
-		return c.unique(s, path, least, most)
+		return c.unique(s, path, lo, hi)
 	case s.Get("contains") != nil:
-		return c.containing(s, path, least, most)
+		return c.containing(s, path, lo, hi)
 	}
 	first, key, rest := s.Get("prefixItems"), "prefixItems", "items"
 	if it := s.Get("items"); first == nil && it != nil && it.Kind == document.KindArray {
@@ -38,7 +38,7 @@ func (c *compiler) array(s *document.Value, path string) (automaton.Expr, error)
 		if item == nil {
 			item = automaton.Nothing{}
 		}
-		return c.List(item, least, most), nil
+		return c.List(item, lo, hi), nil
 	}
 	if first.Kind != document.KindArray {
 		return nil, automaton.Refuse(document.Show(path)+"/"+key, "the value must be a list of schemas")
@@ -49,12 +49,12 @@ func (c *compiler) array(s *document.Value, path string) (automaton.Expr, error)
 			return nil, err
 		}
 	}
-	return c.tuple(places, item, least, most), nil
+	return c.tuple(places, item, lo, hi), nil
 }
 
 // tuple returns an array whose first items match places. The others match item; nil allows no
 // others.
-func (c *compiler) tuple(places []automaton.Expr, item automaton.Expr, least, most int) automaton.Expr {
+func (c *compiler) tuple(places []automaton.Expr, item automaton.Expr, lo, hi int) automaton.Expr {
 	space := c.Space()
 	comma := automaton.Sequence{space, automaton.Literal(","), space}
 	return automaton.Automaton(func(b *automaton.Builder, from, to int32) {
@@ -63,10 +63,10 @@ func (c *compiler) tuple(places []automaton.Expr, item automaton.Expr, least, mo
 		b.Edge(from, at, automaton.ByteRange{Lo: '[', Hi: '['})
 		n := len(places)
 		for i := 0; ; i++ {
-			if i >= least && (most < 0 || i <= most) {
+			if i >= lo && (hi < 0 || i <= hi) {
 				b.Eps(at, end)
 			}
-			if i == n || i == most {
+			if i == n || i == hi {
 				break
 			}
 			next := b.State()
@@ -77,32 +77,32 @@ func (c *compiler) tuple(places []automaton.Expr, item automaton.Expr, least, mo
 			}
 			at = next
 		}
-		if item != nil && n > 0 && (most < 0 || most > n) {
-			left := most
-			if most >= 0 {
-				left = most - n
+		if item != nil && n > 0 && (hi < 0 || hi > n) {
+			left := hi
+			if hi >= 0 {
+				left = hi - n
 			}
-			b.Write(automaton.Repeat{Body: automaton.Sequence{comma, item}, Least: max(least-n, 0), Most: left}, at,
+			b.Write(automaton.Repeat{Body: automaton.Sequence{comma, item}, Least: max(lo-n, 0), Most: left}, at,
 				end)
 		}
 		b.Write(automaton.Sequence{space, automaton.Literal("]")}, end, to)
 	})
 }
 
-// mostInAnyOrder is the largest number of constants that distinct items may have in any order. More
+// maxInAnyOrder is the largest number of constants that distinct items may have in any order. More
 // constants appear in the order of their list.
-const mostInAnyOrder = 8
+const maxInAnyOrder = 8
 
-// mostDistinctItems is the largest number of constants of distinct items.
-const mostDistinctItems = 1000
+// maxDistinctItems is the largest number of constants of distinct items.
+const maxDistinctItems = 1000
 
-// mostFanned is the number of constants from which on the edges to them are shared between
+// maxFanned is the number of constants from which on the edges to them are shared between
 // positions.
-const mostFanned = 48
+const maxFanned = 48
 
 // unique returns an expression for arrays of distinct items. Constants are listed; other items are
 // distinguished by classes (distinctByClass).
-func (c *compiler) unique(s *document.Value, path string, least, most int) (automaton.Expr, error) {
+func (c *compiler) unique(s *document.Value, path string, lo, hi int) (automaton.Expr, error) {
 	var list []string
 	if it := s.Get("items"); it != nil && it.Kind == document.KindObject && s.Get("prefixItems") == nil {
 		at := path + "/items"
@@ -124,11 +124,11 @@ func (c *compiler) unique(s *document.Value, path string, least, most int) (auto
 	}
 	switch {
 	case list == nil && s.Get("contains") == nil && s.Get("prefixItems") == nil:
-		return c.distinctByClass(s, path, least, most)
-	case list == nil && least > 1:
+		return c.distinctByClass(s, path, lo, hi)
+	case list == nil && lo > 1:
 		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"with contains or prefixItems, distinct items are supported for "+
-				"constants only, or for at most one other item; minItems is %d", least)
+				"constants only, or for at most one other item; minItems is %d", lo)
 	case list == nil:
 		one := s.Without("uniqueItems", "maxItems")
 		if one == nil {
@@ -141,23 +141,23 @@ func (c *compiler) unique(s *document.Value, path string, least, most int) (auto
 					"other item")
 		}
 		return c.array(one.And("maxItems", limit), path)
-	case most < 0 || most > len(list):
-		most = len(list)
+	case hi < 0 || hi > len(list):
+		hi = len(list)
 	}
-	if least > most {
+	if lo > hi {
 		return automaton.Nothing{}, nil
 	}
-	if len(list) > mostDistinctItems {
+	if len(list) > maxDistinctItems {
 		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"distinct items are supported among at most %d constants, not %d",
-			mostDistinctItems, len(list))
+			maxDistinctItems, len(list))
 	}
 	each := make([]automaton.Expr, len(list))
 	in := make([]bool, len(list))
 	for i, x := range list {
 		each[i], in[i] = automaton.Literal(x), inside[x]
 	}
-	return c.distinctItems(&uniqueWriter{list: each, few: few, many: many, inside: in, least: least, most: most}), nil
+	return c.distinctItems(&uniqueWriter{list: each, few: few, many: many, inside: in, min: lo, max: hi}), nil
 }
 
 // distinctItems returns arrays whose items are in the list, each at most once.
@@ -168,7 +168,7 @@ func (c *compiler) distinctItems(u *uniqueWriter) automaton.Expr {
 		u.at, u.behind, u.end = map[uniquePlace]int32{}, map[uniquePlace]int32{}, b.State()
 		open := b.State()
 		b.Edge(from, open, automaton.ByteRange{Lo: '[', Hi: '['})
-		if u.least == 0 && u.few == 0 {
+		if u.min == 0 && u.few == 0 {
 			b.Eps(open, u.end)
 		}
 		b.Write(space, open, u.state(uniquePlace{}))
@@ -265,15 +265,15 @@ type uniquePlace struct {
 }
 
 type uniqueWriter struct {
-	b           *automaton.Builder
-	list        []automaton.Expr
-	least, most int
-	few, many   int    // limits of contains
-	inside      []bool // whether each constant matches contains
-	comma       automaton.Expr
-	at          map[uniquePlace]int32 // states before an item
-	behind      map[uniquePlace]int32 // states after the previous item
-	end         int32
+	b         *automaton.Builder
+	list      []automaton.Expr
+	min, max  int
+	few, many int    // limits of contains
+	inside    []bool // whether each constant matches contains
+	comma     automaton.Expr
+	at        map[uniquePlace]int32 // states before an item
+	behind    map[uniquePlace]int32 // states after the previous item
+	end       int32
 }
 
 func (u *uniqueWriter) state(p uniquePlace) int32 {
@@ -285,7 +285,7 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 	u.b.Meter.Work(len(u.list))
 	u.at[p] = at
 	last := len(u.list)
-	if last > mostFanned && p.from < last {
+	if last > maxFanned && p.from < last {
 		// Write each item as one edge out of a shared state; the state links to that of the next
 		// item.
 		last = p.from + 1
@@ -300,13 +300,13 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 				next.k = min(next.k, u.few)
 			}
 		}
-		if u.most == len(u.list) {
-			next.n = min(next.n, max(u.least, 1)) // only the list limits the number of items
+		if u.max == len(u.list) {
+			next.n = min(next.n, max(u.min, 1)) // only the list limits the number of items
 		}
-		if len(u.list) <= mostInAnyOrder {
+		if len(u.list) <= maxInAnyOrder {
 			next.from, next.used = 0, p.used|1<<i
 		}
-		if p.used>>min(i, 31)&1 != 0 && next.used != 0 || p.n == u.most && u.most < len(u.list) {
+		if p.used>>min(i, 31)&1 != 0 && next.used != 0 || p.n == u.max && u.max < len(u.list) {
 			continue
 		}
 		behind, met := u.behind[next]
@@ -318,10 +318,10 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 		if met {
 			continue
 		}
-		if next.n >= u.least && next.k >= u.few {
+		if next.n >= u.min && next.k >= u.few {
 			u.b.Eps(behind, u.end)
 		}
-		if next.n < u.most || u.most == len(u.list) {
+		if next.n < u.max || u.max == len(u.list) {
 			u.b.Write(u.comma, behind, u.state(next))
 		}
 	}

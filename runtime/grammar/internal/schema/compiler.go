@@ -144,15 +144,15 @@ func (c *compiler) where(err error) error {
 	return err
 }
 
-// mostShown is the number of nested merged schemas that visible resolves exactly. Beyond it the
+// maxShown is the number of nested merged schemas that visible resolves exactly. Beyond it the
 // path is that of an outer schema.
-const mostShown = 16
+const maxShown = 16
 
 // visible returns the path in the original schema for the path of a merged one.
 func (c *compiler) visible(path string) string {
 	for hops := 0; strings.HasPrefix(path, "#!"); hops++ {
 		name, rest, below := strings.Cut(path[1:], "/")
-		if path = document.Show(c.origin[name]); below && hops < mostShown {
+		if path = document.Show(c.origin[name]); below && hops < maxShown {
 			path += "/" + rest
 		}
 	}
@@ -169,9 +169,9 @@ type Schema struct {
 	of   *compiler
 }
 
-// mostFlat is the largest number of subschemas visited for merging.
-const mostFlat = 1 << 16
+// maxFlat is the largest number of subschemas visited for merging.
+const maxFlat = 1 << 16
 
-// mostNested is the largest nesting depth of references between schemas that apply to the same
+// maxNested is the largest nesting depth of references between schemas that apply to the same
 // value.
-const mostNested = 256
+const maxNested = 256

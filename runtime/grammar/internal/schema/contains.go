@@ -7,12 +7,12 @@ import (
 	"sandwich/runtime/grammar/internal/schema/document"
 )
 
-// mostContained limits the number of states that count items and matches of contains together.
-const mostContained = 1 << 12
+// maxContained limits the number of states that count items and matches of contains together.
+const maxContained = 1 << 12
 
 // container writes arrays of which some items must match contains.
 type container struct {
-	least, most     int              // number of items; most < 0 means no limit
+	min, max        int              // number of items; max < 0 means no limit
 	few, many       int              // number of matches; many < 0 means no limit
 	last            int              // number of items up to which positions are distinguished
 	inside, outside []automaton.Expr // by position: a matching item, and one that need not match; the last for the rest
@@ -22,8 +22,8 @@ type container struct {
 // containing returns an expression for arrays with contains: minContains to maxContains items match
 // it. Without an upper bound the other items need not differ from it; with one they must not match
 // it.
-func (c *compiler) containing(s *document.Value, path string, least, most int) (automaton.Expr, error) {
-	w := &container{least: least, most: most}
+func (c *compiler) containing(s *document.Value, path string, lo, hi int) (automaton.Expr, error) {
+	w := &container{min: lo, max: hi}
 	if k := s.Get("contains").Kind; k != document.KindObject && k != document.KindBool {
 		return nil, automaton.Refuse(document.Show(path)+"/contains", "a schema must be an object, true or false")
 	}
@@ -45,14 +45,14 @@ func (c *compiler) containing(s *document.Value, path string, least, most int) (
 		key, others = "items", "additionalItems" // draft 7
 	}
 	first, _ := document.Places(s)
-	w.last = max(len(first), w.least, w.most, 1)
-	if w.most >= 0 {
-		w.last = w.most
+	w.last = max(len(first), w.min, w.max, 1)
+	if w.max >= 0 {
+		w.last = w.max
 	}
-	if w.last > mostContained || (w.last+1)*(max(w.few, w.many)+1) > mostContained {
+	if w.last > maxContained || (w.last+1)*(max(w.few, w.many)+1) > maxContained {
 		return nil, automaton.Refuse(document.Show(path)+"/contains",
 			"the product of the counts of items and of matches is limited to %d",
-			mostContained)
+			maxContained)
 	}
 	for i := range first {
 		if err := w.place(c, s, path, located{first[i], path + "/" + key + "/" + strconv.Itoa(i)}); err != nil {
@@ -117,10 +117,10 @@ func (w *container) write(b *automaton.Builder, from, to int32) {
 		}
 		place := min(n, len(w.inside)-1)
 		for k, here := range at[n] {
-			if n >= w.least && k >= w.few {
+			if n >= w.min && k >= w.few {
 				b.Eps(here, end)
 			}
-			if n == w.most {
+			if n == w.max {
 				continue
 			}
 			next := at[min(n+1, w.last)]

@@ -9,17 +9,17 @@ import (
 	"sandwich/runtime/grammar/internal/schema/document"
 )
 
-// mostCompared is the largest number of schemas of a oneOf that are compared with each other.
-const mostCompared = 400
+// maxCompared is the largest number of schemas of a oneOf that are compared with each other.
+const maxCompared = 400
 
 // overlapping returns for each schema of a oneOf the indices of the others that may match the same
 // value.
 func (c *compiler) overlapping(list *document.Value, path string) (flat []*document.Value, conflicts [][]int,
 	err error) {
-	if len(list.List) > mostCompared {
+	if len(list.List) > maxCompared {
 		return nil, nil, automaton.Refuse(document.Show(path)+"/oneOf",
 			"oneOf supports at most %d schemas; use anyOf for more",
-			mostCompared)
+			maxCompared)
 	}
 	conflicts = make([][]int, len(list.List))
 	for i, x := range list.List {
@@ -95,7 +95,7 @@ func (c *compiler) excludes(s, x *document.Value) bool {
 func (c *compiler) eachDisjoint(a, b *document.Value, depth int) bool {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list := a.Get(key)
-		if list == nil || len(list.List) == 0 || len(list.List) > mostExclusive*4 {
+		if list == nil || len(list.List) == 0 || len(list.List) > maxExclusive*4 {
 			continue
 		}
 		if !slices.ContainsFunc(list.List, func(x *document.Value) bool {
@@ -186,12 +186,12 @@ func (c *compiler) disjointTexts(a, b *document.Value) bool {
 
 // disjointArrays compares the lengths of arrays and the first items that one of them requires.
 func (c *compiler) disjointArrays(a, b *document.Value, depth int) bool {
-	leastA, mostA, err1 := document.Span(a, "", "minItems", "maxItems")
-	leastB, mostB, err2 := document.Span(b, "", "minItems", "maxItems")
+	minA, maxA, err1 := document.Span(a, "", "minItems", "maxItems")
+	minB, maxB, err2 := document.Span(b, "", "minItems", "maxItems")
 	if err1 != nil || err2 != nil {
 		return false
 	}
-	if mostA >= 0 && mostA < leastB || mostB >= 0 && mostB < leastA {
+	if maxA >= 0 && maxA < minB || maxB >= 0 && maxB < minA {
 		return true
 	}
 	at := func(s *document.Value, i int) *document.Value {
@@ -201,7 +201,7 @@ func (c *compiler) disjointArrays(a, b *document.Value, depth int) bool {
 		}
 		return rest
 	}
-	for i := range min(max(leastA, leastB), 4) {
+	for i := range min(max(minA, minB), 4) {
 		x, y := at(a, i), at(b, i)
 		if x == nil || y == nil {
 			continue
@@ -252,6 +252,6 @@ func overlap(a, b []string) bool {
 	})
 }
 
-// mostExclusive is the largest number of overlapping schemas that are excluded from a schema of a
+// maxExclusive is the largest number of overlapping schemas that are excluded from a schema of a
 // oneOf.
-const mostExclusive = 8
+const maxExclusive = 8

@@ -15,26 +15,26 @@ import (
 
 const (
 	// fewClasses is the number of classes whose items may appear in any order.
-	fewClasses = mostInAnyOrder
-	// mostDistinctClasses is the largest number of distinct items. Above fewClasses, the items
+	fewClasses = maxInAnyOrder
+	// maxDistinctClasses is the largest number of distinct items. Above fewClasses, the items
 	// appear in the order of their classes.
-	mostDistinctClasses = 64
+	maxDistinctClasses = 64
 )
 
 // distinctByClass returns an expression for arrays of distinct items.
-func (c *compiler) distinctByClass(s *document.Value, path string, least, most int) (automaton.Expr, error) {
-	n := max(fewClasses, least)
-	if n > mostDistinctClasses {
+func (c *compiler) distinctByClass(s *document.Value, path string, lo, hi int) (automaton.Expr, error) {
+	n := max(fewClasses, lo)
+	if n > maxDistinctClasses {
 		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"at most %d distinct items that are not constants are supported; "+
-				"minItems is %d", mostDistinctClasses, least)
+				"minItems is %d", maxDistinctClasses, lo)
 	}
 	item := located{s.Get("items"), path + "/items"}
 	if item.schema == nil {
 		item = located{&document.Value{Kind: document.KindBool, Text: "true"}, path}
 	}
-	if item.schema.IsFalse() || most == 0 {
-		if least > 0 {
+	if item.schema.IsFalse() || hi == 0 {
+		if lo > 0 {
 			return automaton.Nothing{}, nil
 		}
 		return c.List(automaton.Nothing{}, 0, 0), nil
@@ -50,8 +50,8 @@ func (c *compiler) distinctByClass(s *document.Value, path string, least, most i
 	if len(list) == 0 {
 		return automaton.Nothing{}, nil // the items have no type
 	}
-	c.Partly = c.Partly || least > 1
-	u := &uniqueWriter{many: -1, least: least, most: most, inside: make([]bool, len(list))}
+	c.Partly = c.Partly || lo > 1
+	u := &uniqueWriter{many: -1, min: lo, max: hi, inside: make([]bool, len(list))}
 	for _, class := range list {
 		e, err := c.merged(path, item, located{class, path})
 		if err != nil {
@@ -59,13 +59,13 @@ func (c *compiler) distinctByClass(s *document.Value, path string, least, most i
 		}
 		u.list = append(u.list, e)
 	}
-	if u.most < 0 || u.most > len(u.list) {
-		u.most = len(u.list)
+	if u.max < 0 || u.max > len(u.list) {
+		u.max = len(u.list)
 	}
-	if least > u.most {
+	if lo > u.max {
 		return nil, automaton.Refuse(document.Show(path)+"/uniqueItems",
 			"only %d distinct items of this kind are supported; minItems is %d",
-			len(u.list), least)
+			len(u.list), lo)
 	}
 	return c.distinctItems(u), nil
 }
@@ -193,24 +193,24 @@ func restClasses(n int) (out []*document.Value) {
 // rangeClasses returns classes of numbers: ranges of equal width between the bounds, or a default
 // range if a bound is missing.
 func (c *compiler) rangeClasses(s *document.Value, path string, n int) (out []*document.Value) {
-	least, most := big.NewRat(-1, 1), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(n-2)))
+	lo, hi := big.NewRat(-1, 1), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(n-2)))
 	even := false
 	if s.Kind == document.KindObject {
 		if b, err := c.bounds(s, path); err == nil {
 			switch even = b.Least != nil && b.Most != nil; {
 			case even:
-				least, most = b.Least, b.Most
+				lo, hi = b.Least, b.Most
 			case b.Least != nil:
-				least, most = b.Least, new(big.Rat).Add(b.Least, most)
+				lo, hi = b.Least, new(big.Rat).Add(b.Least, hi)
 			case b.Most != nil:
-				least, most = new(big.Rat).Sub(b.Most, most), b.Most
+				lo, hi = new(big.Rat).Sub(b.Most, hi), b.Most
 			}
 		}
 	}
 	cut := func(i int) *document.Value {
-		width := new(big.Rat).Sub(most, least)
+		width := new(big.Rat).Sub(hi, lo)
 		x := width.Mul(width, big.NewRat(int64(i), int64(n)))
-		text := x.Add(x, least).FloatString(6)
+		text := x.Add(x, lo).FloatString(6)
 		return &document.Value{Kind: document.KindNumber, Text: text}
 	}
 	for i := range n {

@@ -82,8 +82,8 @@ func overlaps(path string, i, j int) *automaton.Error {
 func (c *compiler) onlyIn(t string, mine *document.Value, list *document.Value, path string, flat []*document.Value,
 	others []int) ([]located,
 	error) {
-	if len(others) > mostExclusive {
-		return nil, automaton.Refuse(document.Show(path)+"/oneOf", "more than %d schemas overlap", mostExclusive)
+	if len(others) > maxExclusive {
+		return nil, automaton.Refuse(document.Show(path)+"/oneOf", "more than %d schemas overlap", maxExclusive)
 	}
 	all := []located{{document.OfType(t), path}}
 	outer := c.told
@@ -118,7 +118,7 @@ func foreign(mine, theirs *document.Value) (names []string) {
 		return nil
 	}
 	for _, m := range p.Members {
-		if !m.Value.IsFalse() && (q == nil || q.Get(m.Name) == nil) && len(names) < mostExclusive {
+		if !m.Value.IsFalse() && (q == nil || q.Get(m.Name) == nil) && len(names) < maxExclusive {
 			names = append(names, m.Name)
 		}
 	}

@@ -24,11 +24,11 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*document.Val
 		return s, nil
 	case c.within[s]:
 		return nil, automaton.Refuse(document.Show(x.path), "the schema refers to itself without end")
-	case depth > mostNested:
+	case depth > maxNested:
 		return nil, automaton.Refuse(document.Show(x.path), "$ref and allOf are nested more than %d levels deep",
-			mostNested)
-	case c.flats > mostFlat:
-		return nil, automaton.Refuse(document.Show(x.path), "more than %d schemas apply to the same value", mostFlat)
+			maxNested)
+	case c.flats > maxFlat:
+		return nil, automaton.Refuse(document.Show(x.path), "more than %d schemas apply to the same value", maxFlat)
 	}
 	if c.within == nil {
 		c.within = map[*document.Value]bool{}

@@ -62,12 +62,12 @@ func (c *compiler) stringType(s *document.Value, path string) (automaton.Expr, e
 	return c.Pattern(at, t.Want[0], t.Least, t.Most)
 }
 
-// mostMultiple is the largest supported divisor.
-const mostMultiple = 4096
+// maxMultiple is the largest supported divisor.
+const maxMultiple = 4096
 
-// mostDecimal is the largest supported divisor with a fraction, multiplied by a power of ten to a
+// maxDecimal is the largest supported divisor with a fraction, multiplied by a power of ten to a
 // whole number.
-const mostDecimal = 256
+const maxDecimal = 256
 
 func (c *compiler) numberType(s *document.Value, path string, integer bool) (automaton.Expr, error) {
 	n, err := c.bounds(s, path)
@@ -145,9 +145,9 @@ func divide(n *automaton.Bounds, list []*document.Value, path string) error {
 		}
 		rest, _ := strconv.ParseInt(x.List[1].Text, 10, 64)
 		n.Rests = append(n.Rests, automaton.Remainder{By: by.Int64(), Rest: rest, Not: x.List[2].IsFalse()})
-		if n.Multiple = lcm(n.Multiple, by); n.Multiple.Cmp(big.NewInt(mostMultiple)) > 0 {
+		if n.Multiple = lcm(n.Multiple, by); n.Multiple.Cmp(big.NewInt(maxMultiple)) > 0 {
 			return automaton.Refuse(document.Show(path), "the divisors have no common multiple up to %d",
-				mostMultiple)
+				maxMultiple)
 		}
 	}
 	return nil
@@ -194,17 +194,17 @@ func multipleOf(s *document.Value, path string) (of *big.Int, decimals int, err 
 	if ok && x.Sign() > 0 {
 		n, exact := x.FloatPrec()
 		whole := new(big.Rat).Mul(x, new(big.Rat).SetInt(automaton.TenTo(n)))
-		most := int64(mostMultiple)
+		limit := int64(maxMultiple)
 		if n > 0 {
-			most = mostDecimal
+			limit = maxDecimal
 		}
-		if exact && n <= automaton.FractionDigits && whole.Num().Cmp(big.NewInt(most)) <= 0 {
+		if exact && n <= automaton.FractionDigits && whole.Num().Cmp(big.NewInt(limit)) <= 0 {
 			return whole.Num(), n, nil
 		}
 	}
 	return nil, 0, automaton.Refuse(document.Show(path)+"/multipleOf",
 		"supported are whole numbers from 1 to %d, and decimal numbers with "+
-			"digits up to %d", mostMultiple, mostDecimal)
+			"digits up to %d", maxMultiple, maxDecimal)
 }
 
 // hasText reports whether a string is in t. The expressions of t must have been parsed.

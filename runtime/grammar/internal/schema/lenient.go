@@ -11,14 +11,14 @@ import (
 	"sandwich/runtime/grammar/internal/schema/document"
 )
 
-// mostRelaxed is the largest number of keywords that are left out of a schema.
-const mostRelaxed = 64
+// maxRelaxed is the largest number of keywords that are left out of a schema.
+const maxRelaxed = 64
 
 // NewSchema returns a Schema. If note is nil, unsupported keywords are errors. Otherwise they are
 // left out and all others are kept: note is called with the path and the reason of each. It may be
 // called several times for the same path.
 func NewSchema(text []byte, note func(path, reason string)) *Schema {
-	return &Schema{text: text, note: note, left: mostRelaxed}
+	return &Schema{text: text, note: note, left: maxRelaxed}
 }
 
 // Matching returns the piece with the JSON texts that a part of the schema allows. path is a JSON

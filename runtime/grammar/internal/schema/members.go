@@ -7,7 +7,7 @@ import (
 
 // list converts additional members to properties if there are few names.
 func (w *objectWriter) list() {
-	left := mostListed
+	left := maxListed
 	var rest []extra
 	for _, e := range w.extras {
 		names, ok := w.Listed(document.Show(w.path), e.names, left)
@@ -30,7 +30,7 @@ func (w *objectWriter) prepare() error {
 	w.Char()
 	w.Text(0, -1)
 	w.TextRest()
-	counted := w.least > 0 || w.most >= 0
+	counted := w.min > 0 || w.max >= 0
 	once := func(e automaton.Expr) automaton.Expr {
 		if !counted {
 			return e
@@ -56,10 +56,10 @@ func (w *objectWriter) prepare() error {
 		return err
 	}
 	w.any = once(any)
-	if w.least < 2 {
+	if w.min < 2 {
 		return nil
 	}
-	classes, err := w.nameClasses(min(w.least, mostDistinct))
+	classes, err := w.nameClasses(min(w.min, maxDistinct))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (w *objectWriter) write(b *automaton.Builder, from, to int32) {
 	open := b.State()
 	b.Edge(from, open, automaton.ByteRange{Lo: '{', Hi: '{'})
 	b.Write(space, open, m.state(memberAt{name: true}))
-	if m.must == 0 && w.least == 0 {
+	if m.must == 0 && w.min == 0 {
 		b.Eps(open, m.end)
 	}
 	for len(m.todo) > 0 {
@@ -138,8 +138,8 @@ type memberAt struct {
 
 // state returns the state of a position.
 func (m *memberWriter) state(at memberAt) int32 {
-	if m.most < 0 {
-		at.count = min(at.count, m.least)
+	if m.max < 0 {
+		at.count = min(at.count, m.min)
 	}
 	s, met := m.states[at]
 	if !met {
@@ -151,11 +151,11 @@ func (m *memberWriter) state(at memberAt) int32 {
 }
 
 // full reports whether an object with the given number of members accepts no more.
-func (m *memberWriter) full(count int) bool { return m.most >= 0 && count >= m.most }
+func (m *memberWriter) full(count int) bool { return m.max >= 0 && count >= m.max }
 
 // after writes what follows a member: the end, or a comma and another member.
 func (m *memberWriter) after(at memberAt, from int32) {
-	if at.next >= m.must && at.count >= m.least {
+	if at.next >= m.must && at.count >= m.min {
 		m.b.Eps(from, m.end)
 	}
 	if !m.full(at.count) && (at.next < len(m.props) || len(m.extras) > 0) {
@@ -176,9 +176,9 @@ func (m *memberWriter) property(at memberAt, from int32) {
 // additional writes one or more additional members after count members. The names of those that
 // minProperties requires are in distinct classes, in any rotation.
 func (m *memberWriter) additional(count int, from int32) {
-	missing, left := max(m.least-count, 0), -1
-	if m.most >= 0 {
-		left = m.most - count
+	missing, left := max(m.min-count, 0), -1
+	if m.max >= 0 {
+		left = m.max - count
 	}
 	if len(m.extras) == 0 || left == 0 || missing > 1 && missing > len(m.distinct) {
 		return
@@ -195,14 +195,14 @@ func (m *memberWriter) additional(count int, from int32) {
 			}
 			all = append(all, m.distinct[(first+i)%len(m.distinct)])
 		}
-		m.more(all, from, m.least, left-missing)
+		m.more(all, from, m.min, left-missing)
 	}
 }
 
 // more writes some members, after which there are count members, and then up to left others; left <
 // 0 means no limit.
 func (m *memberWriter) more(e automaton.Expr, from int32, count, left int) {
-	if m.most < 0 {
+	if m.max < 0 {
 		m.b.Write(e, from, m.state(memberAt{false, len(m.props), count}))
 		return
 	}

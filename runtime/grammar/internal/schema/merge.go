@@ -9,12 +9,12 @@ import (
 	"sandwich/runtime/grammar/internal/schema/document"
 )
 
-// mostMerged is the largest number of schemas that one grammar may merge, and mostValues the
+// maxMerged is the largest number of schemas that one grammar may merge, and maxValues the
 // largest total number of values in them. Merged schemas share their parts, so a few of them can
 // have long texts.
 const (
-	mostMerged = 2000
-	mostValues = 1 << 20
+	maxMerged = 2000
+	maxValues = 1 << 20
 )
 
 // merged returns the rule of the conjunction of schemas, which it merges into one schema.
@@ -34,18 +34,18 @@ func (c *compiler) merged(path string, all ...located) (automaton.Expr, error) {
 	if c.extra == nil {
 		c.extra, c.origin, c.alike = map[string]*document.Value{}, map[string]string{}, map[string]string{}
 	}
-	weight := sum.Weight(mostValues)
+	weight := sum.Weight(maxValues)
 	c.Meter.Work(weight)
-	if c.merges += weight; c.merges > mostValues {
-		return nil, automaton.Refuse(document.Show(path), "the merged schemas have more than %d values", mostValues)
+	if c.merges += weight; c.merges > maxValues {
+		return nil, automaton.Refuse(document.Show(path), "the merged schemas have more than %d values", maxValues)
 	}
 	text := string(sum.Write(nil))
 	c.Meter.Take(3*automaton.EntryCost + len(text) + len(path))
 	if name, met := c.alike[text]; met {
 		return c.refer(name) // a recursive schema that is merged with itself terminates here
 	}
-	if c.made++; c.made > mostMerged {
-		return nil, automaton.Refuse(document.Show(path), "more than %d schemas are merged", mostMerged)
+	if c.made++; c.made > maxMerged {
+		return nil, automaton.Refuse(document.Show(path), "more than %d schemas are merged", maxMerged)
 	}
 	name := "!" + strconv.Itoa(c.made)
 	c.extra[name], c.origin[name], c.alike[text] = sum, path, name
@@ -181,9 +181,9 @@ func mergeTypes(a, b *document.Value) *document.Value {
 // are known to be unsatisfiable: chains of if and then that compare constants do not grow.
 func (c *compiler) crossed(a, b *document.Value, path string) (*document.Value, error) {
 	c.Meter.Work(16 * len(a.List) * len(b.List))
-	if len(a.List)*len(b.List) > 16*mostMerged {
+	if len(a.List)*len(b.List) > 16*maxMerged {
 		return nil, automaton.Refuse(document.Show(path)+"/anyOf", "the combined alternatives are more than %d",
-			mostMerged)
+			maxMerged)
 	}
 	flatten := func(list []*document.Value) (out []*document.Value) {
 		for _, x := range list {
@@ -203,9 +203,9 @@ func (c *compiler) crossed(a, b *document.Value, path string) (*document.Value, 
 			if compared && c.disjoint(flatA[i], flatB[j], 0) {
 				continue
 			}
-			if out.List = append(out.List, document.Both(x, y)); len(out.List) > mostMerged {
+			if out.List = append(out.List, document.Both(x, y)); len(out.List) > maxMerged {
 				return nil, automaton.Refuse(document.Show(path)+"/anyOf", "the combined alternatives are more than %d",
-					mostMerged)
+					maxMerged)
 			}
 		}
 	}

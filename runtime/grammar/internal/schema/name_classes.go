@@ -105,7 +105,7 @@ func (w *objectWriter) byName(n int) (out []nameClass, err error) {
 	if !ok {
 		return nil, automaton.Unsatisfied(document.Show(w.path)+"/minProperties",
 			"it requires %d distinct names, but there are only %d",
-			w.least, len(w.props)+len(out))
+			w.min, len(w.props)+len(out))
 	}
 	return append(out, rest), nil
 }

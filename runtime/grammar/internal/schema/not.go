@@ -52,9 +52,9 @@ func (c *compiler) alternatives(s *document.Value, path string, depth int) (all 
 	return all, nil
 }
 
-// mostDenied is the largest number of schemas of a grammar that are negated. Further ones are
+// maxDenied is the largest number of schemas of a grammar that are negated. Further ones are
 // ignored.
-const mostDenied = 1 << 10
+const maxDenied = 1 << 10
 
 // negated returns a schema that allows only values that another one does not allow, but not
 // necessarily all of them. It returns an error if it finds none. It must be applied to the original
@@ -67,7 +67,7 @@ func (c *compiler) negated(x located, depth int) (*document.Value, error) {
 		return &document.Value{Kind: document.KindBool, Text: "true"}, nil
 	case s.Kind != document.KindObject:
 		return nil, automaton.Refuse(document.Show(x.path), "a schema must be an object, true or false")
-	case depth > 64 || c.denied >= mostDenied:
+	case depth > 64 || c.denied >= maxDenied:
 		c.Partly = true
 		return nil, automaton.Refuse(document.Show(x.path), "the negated schema has too many parts")
 	}
@@ -283,7 +283,7 @@ func otherTypes(v *document.Value) []string {
 func negatedConstants(list []*document.Value) (out []*document.Value) {
 	var rest []string
 	never := &document.Value{Kind: document.KindArray}
-	var least, most *big.Rat
+	var lo, hi *big.Rat
 	truths := map[string]bool{}
 	numbers := true
 	for _, x := range list {
@@ -297,11 +297,11 @@ func negatedConstants(list []*document.Value) (out []*document.Value) {
 			if numbers = numbers && ok; !ok {
 				continue
 			}
-			if least == nil || n.Cmp(least) < 0 {
-				least = n
+			if lo == nil || n.Cmp(lo) < 0 {
+				lo = n
 			}
-			if most == nil || n.Cmp(most) > 0 {
-				most = n
+			if hi == nil || n.Cmp(hi) > 0 {
+				hi = n
 			}
 		}
 	}
@@ -332,13 +332,13 @@ func negatedConstants(list []*document.Value) (out []*document.Value) {
 		out = append(out, document.OneMember("enum", &document.Value{Kind: document.KindArray,
 			List: []*document.Value{{Kind: document.KindBool, Text: other}}}))
 	}
-	if numbers && least != nil {
+	if numbers && lo != nil {
 		number := func(n *big.Rat) *document.Value {
 			return &document.Value{Kind: document.KindNumber,
 				Text: n.FloatString(automaton.BoundDigits)}
 		}
-		out = append(out, document.OfType("number").And("exclusiveMaximum", number(least)),
-			document.OfType("number").And("exclusiveMinimum", number(most)))
+		out = append(out, document.OfType("number").And("exclusiveMaximum", number(lo)),
+			document.OfType("number").And("exclusiveMinimum", number(hi)))
 	}
 	return out
 }

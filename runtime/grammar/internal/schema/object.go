@@ -14,19 +14,19 @@ import (
 // required or chosen, and then any number of additional members.
 //
 // An object of the answer has each property at most once. Additional names are free. If only few
-// names are possible (at most mostListed), they are treated as properties and do not repeat.
+// names are possible (at most maxListed), they are treated as properties and do not repeat.
 // Otherwise the members that minProperties requires have distinct names, but a further one may
 // repeat a name, since an automaton cannot remember the names.
 type objectWriter struct {
 	*compiler
-	path        string
-	props       []property
-	extras      []extra
-	least, most int
-	names       nameRule
-	members     []automaton.Expr // by property
-	any         automaton.Expr   // one additional member
-	distinct    []automaton.Expr // additional members with distinct names (nameClasses)
+	path     string
+	props    []property
+	extras   []extra
+	min, max int
+	names    nameRule
+	members  []automaton.Expr // by property
+	any      automaton.Expr   // one additional member
+	distinct []automaton.Expr // additional members with distinct names (nameClasses)
 }
 
 // property is a declared member of an object.
@@ -46,17 +46,17 @@ type extra struct {
 func (c *compiler) object(s *document.Value, path string) (automaton.Expr, error) {
 	w := &objectWriter{compiler: c, path: path}
 	var err error
-	if w.least, w.most, err = document.Span(s, path, "minProperties", "maxProperties"); err != nil {
+	if w.min, w.max, err = document.Span(s, path, "minProperties", "maxProperties"); err != nil {
 		return nil, err
 	}
 	if w.names, err = c.nameRule(s, path); err != nil {
 		return nil, err
 	}
 	patterns := s.Get("patternProperties")
-	if patterns != nil && (patterns.Kind != document.KindObject || len(patterns.Members) > mostPatterns) {
+	if patterns != nil && (patterns.Kind != document.KindObject || len(patterns.Members) > maxPatterns) {
 		return nil, automaton.Refuse(document.Show(path)+"/patternProperties",
 			"the value must be an object of at most %d expressions",
-			mostPatterns)
+			maxPatterns)
 	}
 	if patterns != nil {
 		for _, m := range patterns.Members {
@@ -75,8 +75,8 @@ func (c *compiler) object(s *document.Value, path string) (automaton.Expr, error
 	w.list()
 	free := len(w.extras) == 1 && len(w.extras[0].names.Want)+len(w.extras[0].names.Unwanted) == 0 &&
 		w.extras[0].names.Least == 0 && w.extras[0].names.Most < 0
-	if len(w.props) == 0 && free && w.least <= 1 {
-		return c.Table(c.Text(0, -1), w.extras[0].value, w.least, w.most), nil
+	if len(w.props) == 0 && free && w.min <= 1 {
+		return c.Table(c.Text(0, -1), w.extras[0].value, w.min, w.max), nil
 	}
 	if err := w.check(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (c *compiler) object(s *document.Value, path string) (automaton.Expr, error
 // counted.
 func (w *objectWriter) places() (n int) {
 	for i := range len(w.props) + 1 {
-		n += min(i, max(w.least, w.most)) + 1
+		n += min(i, max(w.min, w.max)) + 1
 	}
 	return n
 }
@@ -110,31 +110,31 @@ func (w *objectWriter) check() error {
 		}
 	}
 	switch {
-	case w.most >= 0 && required > w.most:
+	case w.max >= 0 && required > w.max:
 		return automaton.Unsatisfied(at+"/maxProperties", "%d properties are required", required)
-	case len(w.extras) == 0 && w.least > possible:
+	case len(w.extras) == 0 && w.min > possible:
 		return automaton.Unsatisfied(at+"/minProperties", "an object has at most %d members", possible)
-	case w.least <= required && (w.most < 0 || len(w.extras) == 0 && w.most >= possible):
-		w.least, w.most = 0, -1
-	case w.places() > mostPlacesCounted:
+	case w.min <= required && (w.max < 0 || len(w.extras) == 0 && w.max >= possible):
+		w.min, w.max = 0, -1
+	case w.places() > maxPlacesCounted:
 		return automaton.Refuse(at,
 			"minProperties and maxProperties are not supported together with so many properties")
-	case len(w.extras) > 0 && w.least > len(w.props)+mostDistinct:
+	case len(w.extras) > 0 && w.min > len(w.props)+maxDistinct:
 		return automaton.Refuse(at+"/minProperties", "at most %d additional members with distinct names are supported",
-			mostDistinct)
+			maxDistinct)
 	}
 	return nil
 }
 
 const (
-	// mostPatterns is the largest number of patternProperties. Names are classified by all of them.
-	mostPatterns = 40
-	// mostDistinct is the largest number of additional members with distinct names.
-	mostDistinct = 6
-	// mostListed is the largest number of additional names that are listed.
-	mostListed = 64
-	// mostPlacesCounted is the largest number of positions by property and number of members.
-	mostPlacesCounted = 1 << 14
+	// maxPatterns is the largest number of patternProperties. Names are classified by all of them.
+	maxPatterns = 40
+	// maxDistinct is the largest number of additional members with distinct names.
+	maxDistinct = 6
+	// maxListed is the largest number of additional names that are listed.
+	maxListed = 64
+	// maxPlacesCounted is the largest number of positions by property and number of members.
+	maxPlacesCounted = 1 << 14
 )
 
 // declared collects the properties, followed by required names without a property.

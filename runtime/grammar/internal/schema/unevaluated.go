@@ -27,12 +27,12 @@ func (e *evaluated) add(c *compiler, x located, depth int) error {
 		return nil
 	}
 	switch c.flats++; {
-	case depth > mostNested:
+	case depth > maxNested:
 		return automaton.Refuse(document.Show(x.path),
 			"the schema refers to itself without end, or $ref and allOf are nested more than %d "+
-				"levels deep", mostNested)
-	case c.flats > mostFlat:
-		return automaton.Refuse(document.Show(x.path), "more than %d schemas apply to the same value", mostFlat)
+				"levels deep", maxNested)
+	case c.flats > maxFlat:
+		return automaton.Refuse(document.Show(x.path), "more than %d schemas apply to the same value", maxFlat)
 	}
 	c.Meter.Work(1 + len(s.Members))
 	for _, k := range choosing {

@@ -41,7 +41,7 @@ func split(r *Run, t object.Text, a *Arguments) any {
 		}
 	}
 	skip()
-	for most := a.integer(1, "maxsplit", -1); most != 0; most-- {
+	for limit := a.integer(1, "maxsplit", -1); limit != 0; limit-- {
 		at, size := strings.Index(s[from:], between), len(between)
 		if !given {
 			at, size = strings.IndexFunc(s[from:], object.IsSpace), 0
@@ -70,7 +70,7 @@ func rsplit(r *Run, t object.Text, a *Arguments) any {
 		}
 	}
 	trim()
-	for most := a.integer(1, "maxsplit", -1); most != 0; most-- {
+	for limit := a.integer(1, "maxsplit", -1); limit != 0; limit-- {
 		at, size := strings.LastIndex(s, between), len(between)
 		if !given {
 			if at = strings.LastIndexFunc(s, object.IsSpace); at >= 0 {

@@ -159,12 +159,12 @@ func find(index func(s, sub string) int, must bool) stringMethod {
 }
 
 func replace(r *Run, t object.Text, a *Arguments) any {
-	old, by, most := r.TextOf(a.need(0, "old")), r.TextOf(a.need(1, "new")), a.integer(2, "count", -1)
+	old, by, limit := r.TextOf(a.need(0, "old")), r.TextOf(a.need(1, "new")), a.integer(2, "count", -1)
 	s, from, to := t.Plain, old.Plain, by.Plain
 	r.Scan(len(s))
 	count := strings.Count(s, from)
-	if most >= 0 {
-		count = min(count, most)
+	if limit >= 0 {
+		count = min(count, limit)
 	}
 	if count == 0 {
 		return t.Value()

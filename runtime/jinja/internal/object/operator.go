@@ -47,8 +47,8 @@ func (m *Meter) repeatList(l *List, n int) any {
 	n = max(0, n)
 	if len(l.Items) == 0 {
 		n = 0
-	} else if most := m.Limits.Bytes / len(l.Items); n > most {
-		n = most + 1
+	} else if limit := m.Limits.Bytes / len(l.Items); n > limit {
+		n = limit + 1
 	}
 	m.Items(n * len(l.Items))
 	return &List{slices.Repeat(l.Items, n), l.Tuple}

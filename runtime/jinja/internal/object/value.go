@@ -367,9 +367,9 @@ func (m *Meter) Contains(in, v any) bool {
 }
 
 // Clip shortens text for an error message.
-func Clip(s string, most int) string {
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
+func Clip(s string, limit int) string {
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "..."
 	}
 	return s
 }

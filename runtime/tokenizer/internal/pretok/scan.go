@@ -147,9 +147,9 @@ func scanSplit(text string, maxDigits int, lineEnds bool) int {
 	return linesOrSpaces(text)
 }
 
-// numbers matches \p{N}{1,most}.
-func numbers(text string, most int) (n int) {
-	for range most {
+// numbers matches \p{N}{1,limit}.
+func numbers(text string, limit int) (n int) {
+	for range limit {
 		c, more := classAt(text, n)
 		if more == 0 || c != number {
 			break

@@ -235,17 +235,17 @@ func siftDown(h []uint64, i int) {
 		if child >= len(h) {
 			break
 		}
-		least := child
+		smallest := child
 		for j := child + 1; j < min(child+heapArity, len(h)); j++ {
-			if h[j] < h[least] {
-				least = j
+			if h[j] < h[smallest] {
+				smallest = j
 			}
 		}
-		if h[least] >= c {
+		if h[smallest] >= c {
 			break
 		}
-		h[i] = h[least]
-		i = least
+		h[i] = h[smallest]
+		i = smallest
 	}
 	h[i] = c
 }

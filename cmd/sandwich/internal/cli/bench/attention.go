@@ -38,7 +38,7 @@ type attentionFlags struct {
 	threads []int
 	isa     string
 	hot     bool
-	least   time.Duration
+	min     time.Duration
 }
 
 func newBenchAttention() *cobra.Command {
@@ -77,7 +77,7 @@ query heads that share a KV head.`,
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 sets it for worker "+
 		"1 and compares the rate of all workers on one attention with the sum of their rates on separate ones")
 	fs.BoolVar(&f.hot, "hot", false, "read the same blocks in every decode step")
-	flags.Duration(fs, &f.least, "least", 300*time.Millisecond, "minimum time per figure")
+	flags.Duration(fs, &f.min, "least", 300*time.Millisecond, "minimum time per figure")
 	format := flags.Format(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(c.Flags().Changed); err != nil {
@@ -110,19 +110,19 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 		}
 	}
 	for _, list := range []struct {
-		flag       string
-		values     []int
-		least, top int
+		flag     string
+		values   []int
+		min, top int
 	}{{"--head-dim", f.dims, 1, 1024}, {"--group", f.groups, 1, 256}, {"--kv-heads", []int{f.kvHeads}, 1, 1024},
 		{"--decode", f.decode, 0, longestContext},
 		{"--prefill", f.prefill, 0, longestContext}, {"--batch", []int{f.batch}, 1, modelflags.MaxParallel},
 		{"--chunk", []int{f.chunk}, 1, 1 << 16}, {"--threads", f.threads, 0, profiles.MaxPU}} {
 		if len(list.values) == 0 {
-			return fmt.Errorf("%s is empty; give a number from %d to %d", list.flag, list.least, list.top)
+			return fmt.Errorf("%s is empty; give a number from %d to %d", list.flag, list.min, list.top)
 		}
 		for _, v := range list.values {
-			if v < list.least || v > list.top {
-				return fmt.Errorf("%s %d is out of range; give numbers from %d to %d", list.flag, v, list.least,
+			if v < list.min || v > list.top {
+				return fmt.Errorf("%s %d is out of range; give numbers from %d to %d", list.flag, v, list.min,
 					list.top)
 			}
 		}
@@ -132,8 +132,8 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 	if len(f.decode)+len(f.prefill) == 0 {
 		return errors.New("--decode and --prefill select no test; give one of them a length above 0")
 	}
-	if f.least <= 0 || f.least > time.Minute {
-		return fmt.Errorf("--least %s is out of range; give a time above 0, at most 1m", f.least)
+	if f.min <= 0 || f.min > time.Minute {
+		return fmt.Errorf("--least %s is out of range; give a time above 0, at most 1m", f.min)
 	}
 	if len(f.by) == 0 {
 		return errors.New("--by is empty; give auto, f32, dpbf16, tdpbf16 or dpbusd")
@@ -234,7 +234,7 @@ func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, 
 func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, dim int) kernels.AttentionOptions {
 	o := kernels.AttentionOptions{PUs: plan.Decode.PUs, ISA: f.mainISA(host), Dot: plan.Attention, KV: plan.KV,
 		HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups, Decode: f.decode, Prefill: f.prefill,
-		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
+		Batch: f.batch, Chunk: f.chunk, Least: f.min, Seed: 1}
 	if !f.hot {
 		o.Cold = int(kernels.ColdBytes(host, plan.Decode.PUs))
 	}

@@ -39,7 +39,7 @@ type gemmFlags struct {
 	cold    bool
 	round   int // MiB
 	ceiling bool
-	least   time.Duration
+	min     time.Duration
 	peers   string
 	ours    string
 }
@@ -90,7 +90,7 @@ that rounds of both sides can be interleaved.`,
 	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls cycle through; should exceed the last-level "+
 		"cache")
 	machine.CeilingFlag(fs, &f.ceiling)
-	flags.Duration(fs, &f.least, "least", 150*time.Millisecond, "minimum time per product")
+	flags.Duration(fs, &f.min, "least", 150*time.Millisecond, "minimum time per product")
 	fs.StringVar(&f.peers, "peers", "", "CSV file with figures of other libraries")
 	fs.StringVar(&f.ours, "ours", "", "CSV file with our figures of earlier runs; nothing is measured")
 	format := flags.Format(c, "table", "json", "csv", "svg")
@@ -184,8 +184,8 @@ func (f *gemmFlags) checkNumbers() error {
 	if f.round < 64 || f.round > 1<<16 {
 		return fmt.Errorf("--cold-mib %d is out of range; give a number from 64 to %d", f.round, 1<<16)
 	}
-	if f.least <= 0 || f.least > time.Minute {
-		return fmt.Errorf("--least %s is out of range; give a time above 0, at most 1m", f.least)
+	if f.min <= 0 || f.min > time.Minute {
+		return fmt.Errorf("--least %s is out of range; give a time above 0, at most 1m", f.min)
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []kernels.ProductRow, ceil
 	if len(f.types) > 1 {
 		peer += "/" + typ
 	}
-	o := kernels.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least, Seed: 1}
+	o := kernels.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.min, Seed: 1}
 	step, done := show.StepBar("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
 	defer done()
 	err = kernels.TimeProducts(ctx, o, func(p kernels.ProductTime) {

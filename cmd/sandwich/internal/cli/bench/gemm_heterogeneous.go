@@ -91,7 +91,7 @@ func (f *gemmFlags) printHeterogeneous(ctx context.Context, w io.Writer, format 
 			if err != nil {
 				return err
 			}
-			o := kernels.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least,
+			o := kernels.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.min,
 				Seed: 1}
 			step, done := show.StepBar("bench gemm", len(f.rowsOf)*len(plan.Weights))
 			err = kernels.TimeHeterogeneous(ctx, o, func(r kernels.HeterogeneousRow) {

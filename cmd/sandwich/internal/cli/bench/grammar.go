@@ -71,17 +71,17 @@ a tool call. Without --model the vocabularies are synthetic. "again" is the 99th
 
 func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	type limit struct {
-		flag             string
-		value, least, up int
+		flag           string
+		value, min, up int
 	}
 	limits := []limit{{"answers", f.answers, 1, 10_000}, {"tokens", f.tokens, 1, 1 << 20}}
 	for _, n := range f.vocab {
 		limits = append(limits, limit{"vocab", n, 1000, 1 << 20})
 	}
 	for _, n := range limits {
-		if n.value < n.least || n.value > n.up {
+		if n.value < n.min || n.value > n.up {
 			return nil, exit.Usage(fmt.Errorf("--%s %d is out of range; give a number from %d to %d", n.flag, n.value,
-				n.least, n.up))
+				n.min, n.up))
 		}
 	}
 	sources := measure.GrammarSources()

@@ -93,16 +93,17 @@ func (f *predictFlags) check() error {
 	for _, list := range []struct {
 		flag   string
 		values []int
-		most   int
-	}{{"prompts", f.prompts, mostRows}, {"batches", f.batches, mostRows}, {"contexts", f.contexts, 1 << 20},
+		max    int
+	}{{"prompts", f.prompts, maxRows}, {"batches", f.batches, maxRows}, {"contexts", f.contexts, 1 << 20},
 		{"threads", f.threads, 1 << 12}, {"tp", f.tp, 1 << 12}} {
-		least := 1
+		minimum := 1
 		if list.flag != "threads" && list.flag != "tp" {
-			least = 0
+			minimum = 0
 		}
 		for _, v := range list.values {
-			if v < least || v > list.most {
-				return fmt.Errorf("--%s %d is out of range; give numbers from %d to %d", list.flag, v, least, list.most)
+			if v < minimum || v > list.max {
+				return fmt.Errorf("--%s %d is out of range; give numbers from %d to %d", list.flag, v, minimum,
+					list.max)
 			}
 		}
 	}
@@ -117,9 +118,9 @@ func (f *predictFlags) check() error {
 	return nil
 }
 
-// forwards returns the forwards of every arm, prompts first, that fit a context of most positions;
+// forwards returns the forwards of every arm, prompts first, that fit a context of limit positions;
 // 0 means no limit.
-func (f *predictFlags) forwards(most int) (out []measure.Forward) {
+func (f *predictFlags) forwards(limit int) (out []measure.Forward) {
 	for _, prefill := range []bool{true, false} {
 		rows := f.batches
 		if prefill {
@@ -127,7 +128,7 @@ func (f *predictFlags) forwards(most int) (out []measure.Forward) {
 		}
 		for _, context := range f.contexts {
 			for _, n := range rows {
-				if n > 0 && (most == 0 || context+n <= most) {
+				if n > 0 && (limit == 0 || context+n <= limit) {
 					out = append(out, measure.Forward{Prefill: prefill, Rows: n, Context: context})
 				}
 			}

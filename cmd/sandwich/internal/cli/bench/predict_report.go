@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/num"
 	"sandwich/profiles"
 	"sandwich/runtime/model/cost"
 )
@@ -109,9 +110,8 @@ func (o *predictOut) errors() (out []predictErrors) {
 			off[of(r)] = append(off[of(r)], math.Abs(r.Error))
 		}
 		for _, name := range names {
-			e, n := off[name], len(off[name])
-			slices.Sort(e)
-			out = append(out, predictErrors{name, n, (e[(n-1)/2] + e[n/2]) / 2, e[min(n-1, n*9/10)]})
+			sorted := slices.Sorted(slices.Values(off[name]))
+			out = append(out, predictErrors{name, len(sorted), num.Median(sorted), num.Quantile(sorted, 0.9)})
 		}
 	}
 	return out

@@ -42,7 +42,7 @@ type rooflineFlags struct {
 	rows    []int
 	context int
 	reps    int
-	least   time.Duration
+	min     time.Duration
 	svg     string
 
 	noSplit, noPipeline, packOnPath bool // mechanisms that a prediction for --machine leaves out
@@ -87,7 +87,7 @@ memory while it ran (RAPL); if it is not readable, the reason is printed.`,
 	fs.IntVar(&f.context, "context", 512, "positions before the rows of each sequence")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards per number of rows")
 	flags.Ignored(fs, "anchors", "anchors are interleaved with the forwards, --reps times")
-	flags.Duration(fs, &f.least, "least", 50*time.Microsecond, "shortest op to show in the table and to count in the "+
+	flags.Duration(fs, &f.min, "least", 50*time.Microsecond, "shortest op to show in the table and to count in the "+
 		"last line")
 	fs.BoolVar(&f.noSplit, "no-split", false,
 		"with --machine: also predict without splitting ops between heterogeneous workers")
@@ -117,15 +117,15 @@ memory while it ran (RAPL); if it is not readable, the reason is printed.`,
 	return c
 }
 
-// mostRows bounds the rows of a forward.
-const mostRows = 1 << 14
+// maxRows bounds the rows of a forward.
+const maxRows = 1 << 14
 
 func (f *rooflineFlags) check() error {
 	slices.Sort(f.rows)
 	f.rows = slices.Compact(f.rows)
 	for _, m := range f.rows {
-		if m < 1 || m > mostRows {
-			return fmt.Errorf("--rows %d is out of range; give numbers from 1 to %d", m, mostRows)
+		if m < 1 || m > maxRows {
+			return fmt.Errorf("--rows %d is out of range; give numbers from 1 to %d", m, maxRows)
 		}
 	}
 	switch {
@@ -159,7 +159,7 @@ func (f *rooflineFlags) check() error {
 }
 
 func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
-	out := &rooflineOut{least: f.least.Seconds()}
+	out := &rooflineOut{min: f.min.Seconds()}
 	if f.machine != "" {
 		return out, f.predict(out)
 	}

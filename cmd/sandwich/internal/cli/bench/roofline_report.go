@@ -22,7 +22,7 @@ type rooflineOut struct {
 	ceilings    []chart.Ceiling
 	energy      measure.Energy
 	assumptions []string // what the predictions are based on, one sentence each
-	least       float64  // shortest op that is shown, in seconds
+	min         float64  // shortest op that is shown, in seconds
 
 	switches []cost.Placed // with --machine: where ops run, by rows
 }
@@ -81,7 +81,7 @@ type rooflineJSON struct {
 }
 
 func (o *rooflineOut) print(w io.Writer, format string) error {
-	off := measure.ErrorsOf(o.rows, o.least)
+	off := measure.ErrorsOf(o.rows, o.min)
 	if format == "json" {
 		doc := rooflineJSON{Rows: o.rows, Joules: o.energy.Joules, Sources: o.energy.Sources, Placed: o.switches,
 			RestsOn: append([]string{}, o.assumptions...)}
@@ -119,12 +119,12 @@ func (o *rooflineOut) print(w io.Writer, format string) error {
 	return nil
 }
 
-// table prints the ops of at least o.least seconds and the number of shorter ones.
+// table prints the ops of at least o.min seconds and the number of shorter ones.
 func (o *rooflineOut) table(w io.Writer) error {
 	var shown []measure.RooflineRow
 	short := 0
 	for _, r := range o.rows {
-		if max(r.Predicted, r.Seconds) < o.least {
+		if max(r.Predicted, r.Seconds) < o.min {
 			short++
 			continue
 		}
@@ -149,7 +149,7 @@ func (o *rooflineOut) table(w io.Writer) error {
 		return err
 	}
 	if short > 0 {
-		fmt.Fprintf(w, "not shown: %s of less than %s\n", message.Plural(short, "op"), profiles.FormatSeconds(o.least))
+		fmt.Fprintf(w, "not shown: %s of less than %s\n", message.Plural(short, "op"), profiles.FormatSeconds(o.min))
 	}
 	fmt.Fprintln(w)
 	return nil

@@ -97,15 +97,15 @@ func (f *file) unknown(key *yaml.Node, what string, c *cobra.Command, names []st
 	if near := hint.Foreign(key.Value, names); near != "" {
 		meant = fmt.Sprintf("; did you mean %s?", near)
 	} else if owners := ownersOf(f.root, key.Value); what == "setting" && len(owners) > 0 {
-		meant = "; it is one of " + show.Join(" and ", owners[:min(len(owners), mostOwners)]...)
+		meant = "; it is one of " + show.Join(" and ", owners[:min(len(owners), maxOwners)]...)
 	} else if near := hint.Nearest(show.Clip(key.Value, 60), names); near != "" {
 		meant = fmt.Sprintf("; did you mean %s?", near)
 	}
 	return fmt.Errorf("%s: unknown %s%s: %s%s", f.at(key), what, of, show.Clip(key.Value, 40), meant)
 }
 
-// mostOwners limits the commands that an error lists.
-const mostOwners = 3
+// maxOwners limits the commands that an error lists.
+const maxOwners = 3
 
 // ownersOf returns the paths of the commands below c that have a setting.
 func ownersOf(c *cobra.Command, setting string) (paths []string) {

@@ -30,8 +30,8 @@ func TestErrors(t *testing.T) {
 			RunE: func(*cobra.Command, []string) error { return nil }}
 		cmd.SetFlagErrorFunc(Error)
 		cmd.Flags().Int("chunk", 1, "")
-		var least time.Duration
-		Duration(cmd.Flags(), &least, "least", time.Second, "")
+		var minimum time.Duration
+		Duration(cmd.Flags(), &minimum, "least", time.Second, "")
 		cmd.SetArgs(c.args)
 		err := cmd.Execute()
 		if err == nil || err.Error() != c.want {

@@ -24,9 +24,9 @@ import (
 	"sandwich/runtime/session"
 )
 
-// leastMemory is the minimum address space in bytes for loading a model: generated code and the
+// minMemory is the minimum address space in bytes for loading a model: generated code and the
 // heap of the Go runtime reserve address space in blocks of 64 MiB.
-const leastMemory = 160 << 20
+const minMemory = 160 << 20
 
 // computePaths lists the values of --compute.
 var computePaths = []string{"auto", "f32", "int8", "int8-256", "int8-k", "bf16", "bf16-tile"}
@@ -174,7 +174,7 @@ func (f *Flags) Load() (*session.Session, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	if err := mem.CheckLimit(leastMemory); err != nil {
+	if err := mem.CheckLimit(minMemory); err != nil {
 		return nil, exit.Usage(err)
 	}
 	s, err := session.Open(f.Model, session.Hooks{Spin: f.Spin, Stages: f.Loading, Notice: f.note, Bar: show.ByteBar})

@@ -115,10 +115,10 @@ func (s *slowed) Sample(ctx context.Context, side int, c gate.Case) (float64, er
 	return rate, err
 }
 
-// Rounds of a race: it may end after leastRaceRounds and then after every lookEvery rounds.
+// Rounds of a race: it may end after minRaceRounds and then after every lookEvery rounds.
 const (
-	leastRaceRounds = 12
-	lookEvery       = 4
+	minRaceRounds = 12
+	lookEvery     = 4
 )
 
 // armSides maps the arms of a round to sides: the baseline, the baseline again, the candidate.
@@ -134,7 +134,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 	update, done := show.FractionBar("plan check")
 	defer done()
 	left := (f.budget - time.Since(f.began)).Seconds()
-	o := race.Options{Tests: len(cases), Least: leastRaceRounds, Most: math.MaxInt, Budget: left, Limit: left,
+	o := race.Options{Tests: len(cases), Least: minRaceRounds, Most: math.MaxInt, Budget: left, Limit: left,
 		Look: lookEvery, Seed: 1,
 		Enough: func(out []race.Standing, test int) bool { return f.enough(rowOf(cases[test], out, test)) },
 		Said: func(_, test int, _ float64) {

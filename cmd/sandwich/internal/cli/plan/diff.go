@@ -81,7 +81,7 @@ func printReview(w io.Writer, r *review.Review, names [2]string, format string) 
 func printReviewMarkdown(w io.Writer, r *review.Review, names [2]string) {
 	fmt.Fprintf(w, "### Plan diff: %s\n", message.Plural(r.Count(), "change"))
 	for _, g := range r.Groups {
-		folded := len(g.Lines) > mostOpen
+		folded := len(g.Lines) > maxOpen
 		fmt.Fprintln(w)
 		if folded {
 			fmt.Fprintf(w, "<details><summary>%s: %s</summary>\n\n", show.Markdown(g.Name), message.Plural(len(g.Lines),
@@ -98,5 +98,5 @@ func printReviewMarkdown(w io.Writer, r *review.Review, names [2]string) {
 	fmt.Fprintf(w, "\n%s\n", show.Markdown(r.UnchangedText()))
 }
 
-// mostOpen limits the lines of a group that a comment shows unfolded.
-const mostOpen = 12
+// maxOpen limits the lines of a group that a comment shows unfolded.
+const maxOpen = 12

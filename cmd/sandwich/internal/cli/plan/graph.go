@@ -23,26 +23,26 @@ import (
 
 // graphForward describes the forwards of execution graphs.
 type graphForward struct {
-	rows      int // most rows of the prefill
+	rows      int // maximum rows of the prefill
 	sequences int // of the decode batch
 	context   int // positions before the rows
 }
 
-// mostGraphRows bounds the rows of a graph, and its positions.
-const mostGraphRows = 1 << 20
+// maxGraphRows bounds the rows of a graph, and its positions.
+const maxGraphRows = 1 << 20
 
 func (g *graphForward) check() error {
 	for _, n := range []struct {
 		flag  string
 		value int
 	}{{"rows", g.rows}, {"sequences", g.sequences}} {
-		if n.value < 1 || n.value > mostGraphRows {
-			return fmt.Errorf("--%s %d is out of range; give a number from 1 to %d", n.flag, n.value, mostGraphRows)
+		if n.value < 1 || n.value > maxGraphRows {
+			return fmt.Errorf("--%s %d is out of range; give a number from 1 to %d", n.flag, n.value, maxGraphRows)
 		}
 	}
-	if g.context < 0 || g.context > mostGraphRows {
+	if g.context < 0 || g.context > maxGraphRows {
 		return fmt.Errorf("--context %d is out of range; give a number of positions from 0 to %d", g.context,
-			mostGraphRows)
+			maxGraphRows)
 	}
 	return nil
 }

@@ -26,11 +26,11 @@ func placedByPlan(b *bundle.Bundle) (out []cost.Placed, err error) {
 		return nil, err
 	}
 	p := cost.Placer{Model: ops, Plan: &b.Plan, Machine: roofline.NewMachine(&b.Host)}
-	for i, most := range []int{max(b.Plan.SeqMax, b.Plan.Chunk), b.Plan.BatchMax} {
+	for i, limit := range []int{max(b.Plan.SeqMax, b.Plan.Chunk), b.Plan.BatchMax} {
 		if i > 0 && b.Plan.Model.Pooled() {
 			break
 		}
-		list, err := p.Ranges(cost.Phases[i], max(1, most))
+		list, err := p.Ranges(cost.Phases[i], max(1, limit))
 		if err != nil {
 			return nil, err
 		}

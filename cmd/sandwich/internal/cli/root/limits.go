@@ -9,14 +9,14 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// leastFiles is the minimum limit of open files. With a lower one the Go runtime ends the process
+// minFiles is the minimum limit of open files. With a lower one the Go runtime ends the process
 // when it first waits for a file or a connection.
-const leastFiles = 16
+const minFiles = 16
 
 // checkOpenFiles returns an error if the limit of open files is too low.
 func checkOpenFiles() error {
 	n, ok := openFiles()
-	if !ok || n >= leastFiles {
+	if !ok || n >= minFiles {
 		return nil
 	}
 	return exit.Usage(fmt.Errorf("this process may open %d files (ulimit -n), which is too few; raise the limit with "+

@@ -133,9 +133,9 @@ func (f *embedFlags) read(in io.Reader, texts []string) ([]string, error) {
 }
 
 // readLines returns the lines of a file without their ends. It fails if there is no line, or more
-// than most bytes or modelflags.MaxTexts lines.
-func readLines(in io.Reader, name string, most int) (lines []string, err error) {
-	r := bufio.NewReader(io.LimitReader(in, int64(most)+1))
+// than limit bytes or modelflags.MaxTexts lines.
+func readLines(in io.Reader, name string, limit int) (lines []string, err error) {
+	r := bufio.NewReader(io.LimitReader(in, int64(limit)+1))
 	for size := 0; err != io.EOF; {
 		var line string
 		if line, err = r.ReadString('\n'); err != nil && err != io.EOF {
@@ -144,8 +144,8 @@ func readLines(in io.Reader, name string, most int) (lines []string, err error) 
 		if line != "" {
 			lines = append(lines, strings.TrimRight(line, "\r\n"))
 		}
-		if size += len(line); size > most {
-			return nil, fmt.Errorf("%s has more than %d MiB; split it into several files", name, most>>20)
+		if size += len(line); size > limit {
+			return nil, fmt.Errorf("%s has more than %d MiB; split it into several files", name, limit>>20)
 		}
 		if len(lines) > modelflags.MaxTexts {
 			return nil, fmt.Errorf("%s has more than %d lines; split it into several files", name, modelflags.MaxTexts)

@@ -16,9 +16,9 @@ import (
 )
 
 // dumpLogits writes one line of JSON and then the logits after every position of the prompt, as
-// little-endian float32. A regular file appears when it is complete. most is the largest number of
+// little-endian float32. A regular file appears when it is complete. limit is the largest number of
 // tokens of a sequence.
-func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, most int, path string) error {
+func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, limit int, path string) error {
 	file, err := outfile.Create(ctx, path)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, most in
 	w := bufio.NewWriterSize(file, 1<<20)
 	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.Shape.Vocab, len(prompt))
 	rows := min(modelflags.LogitRows, s.Plan.Chunk)
-	err = s.WithRunner(ctx, len(prompt), most, rows, func(r *forward.Runner, l *pool.Leader) error {
+	err = s.WithRunner(ctx, len(prompt), limit, rows, func(r *forward.Runner, l *pool.Leader) error {
 		var row []byte
 		return engine.NewSequence(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
 			if ctx.Err() != nil {

@@ -32,7 +32,7 @@ func (s *stages) report(name string, tell func()) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	fresh := len(s.list) == 0 || s.list[len(s.list)-1].name != name
-	if fresh && len(s.list) < mostStages {
+	if fresh && len(s.list) < maxStages {
 		s.list = append(s.list, stage{name, now})
 	}
 	if fresh || now.Sub(s.at) > reportInterval {
@@ -41,8 +41,8 @@ func (s *stages) report(name string, tell func()) {
 	}
 }
 
-// mostStages bounds the recorded stages.
-const mostStages = 64
+// maxStages bounds the recorded stages.
+const maxStages = 64
 
 // trace records a trace of loading, which has ended, with a span for each stage.
 func (s *stages) trace(t *tracing.Tracer, model string) {

@@ -104,7 +104,7 @@ func TestResume(t *testing.T) {
 		etags  [2]string
 		sum    bool
 		second []byte
-		most   int64 // bytes that the second run may ask for
+		max    int64 // bytes that the second run may ask for
 	}{
 		{"same validator", [2]string{`"1"`, `"1"`}, false, data, 60_000},
 		{"same checksum", [2]string{`"1"`, `"2"`}, true, data, 60_000},
@@ -143,8 +143,8 @@ func TestResume(t *testing.T) {
 			if err != nil || !bytes.Equal(got, c.second) {
 				t.Errorf("second run: %v", err)
 			}
-			if served.Load() > c.most {
-				t.Errorf("the second run asks for %d bytes, want at most %d", served.Load(), c.most)
+			if served.Load() > c.max {
+				t.Errorf("the second run asks for %d bytes, want at most %d", served.Load(), c.max)
 			}
 			if err := Discard(base); err != nil {
 				t.Error(err)

@@ -215,19 +215,18 @@ func parseWeb(text string) (Ref, error) {
 	return Ref{Kind: Web, Text: u.String(), Host: u.Host, URL: u}, nil
 }
 
-// Loopback reports whether a host without a port is localhost or a loopback address.
+// Loopback reports whether a host, with or without a port, is localhost or a loopback address.
 func Loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
 // Origin returns the address of the server at a host: with TLS, except for loopback addresses.
 func Origin(host string) *url.URL {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	if Loopback(name) {
+	if Loopback(host) {
 		return &url.URL{Scheme: "http", Host: host}
 	}
 	return &url.URL{Scheme: "https", Host: host}

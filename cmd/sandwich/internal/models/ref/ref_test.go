@@ -79,6 +79,17 @@ func TestFileName(t *testing.T) {
 	}
 }
 
+// TestLoopback checks hosts with and without a port.
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{"localhost": true, "localhost:80": true, "127.0.0.1": true,
+		"127.9.9.9:5000": true, "::1": true, "[::1]": true, "[::1]:80": true, "[::ffff:127.0.0.1]:80": true,
+		"localhost.example": false, "127.0.0.1.example:80": false, "10.0.0.1": false, "[::2]:80": false, "": false} {
+		if got := Loopback(host); got != want {
+			t.Errorf("%q: %v, want %v", host, got, want)
+		}
+	}
+}
+
 // TestOrigin checks that only loopback hosts are contacted without TLS.
 func TestOrigin(t *testing.T) {
 	for host, want := range map[string]string{"a.example": "https://a.example",

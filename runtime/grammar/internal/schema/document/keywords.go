@@ -89,15 +89,15 @@ func Count(s *Value, path, key string, missing int) (int, error) {
 }
 
 // Span returns a pair of keywords for a lower and an upper bound; hi is -1 for no limit.
-func Span(s *Value, path, least, most string) (lo, hi int, err error) {
-	if lo, err = Count(s, path, least, 0); err != nil {
+func Span(s *Value, path, minKey, maxKey string) (lo, hi int, err error) {
+	if lo, err = Count(s, path, minKey, 0); err != nil {
 		return 0, 0, err
 	}
-	if hi, err = Count(s, path, most, -1); err != nil {
+	if hi, err = Count(s, path, maxKey, -1); err != nil {
 		return 0, 0, err
 	}
 	if hi >= 0 && lo > hi {
-		return 0, 0, automaton.Unsatisfied(Show(path)+"/"+most, "%s is %d", least, lo)
+		return 0, 0, automaton.Unsatisfied(Show(path)+"/"+maxKey, "%s is %d", minKey, lo)
 	}
 	return lo, hi, nil
 }

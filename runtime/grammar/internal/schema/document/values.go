@@ -279,14 +279,14 @@ func Places(s *Value) ([]*Value, *Value) {
 	return nil, it
 }
 
-// Weight returns the number of values in a value. It stops soon after most.
-func (v *Value) Weight(most int) int {
+// Weight returns the number of values in a value. It stops soon after limit.
+func (v *Value) Weight(limit int) int {
 	n := 1 + len(v.Text)/64
-	for i := 0; i < len(v.List) && n <= most; i++ {
-		n += v.List[i].Weight(most - n)
+	for i := 0; i < len(v.List) && n <= limit; i++ {
+		n += v.List[i].Weight(limit - n)
 	}
-	for i := 0; i < len(v.Members) && n <= most; i++ {
-		n += v.Members[i].Value.Weight(most - n)
+	for i := 0; i < len(v.Members) && n <= limit; i++ {
+		n += v.Members[i].Value.Weight(limit - n)
 	}
 	return n
 }

@@ -69,9 +69,9 @@ func (o *opened) describe() (model, plan, kv, cpu string) {
 }
 
 // inRange refuses a flag outside its range.
-func inRange(name string, value, least, most int) error {
-	if value < least || value > most {
-		return exit.Usage(fmt.Errorf("--%s %d is out of range; give a number from %d to %d", name, value, least, most))
+func inRange(name string, value, lo, hi int) error {
+	if value < lo || value > hi {
+		return exit.Usage(fmt.Errorf("--%s %d is out of range; give a number from %d to %d", name, value, lo, hi))
 	}
 	return nil
 }

@@ -66,12 +66,12 @@ from the prompt in runs of --run tokens.`,
 
 func (f *speculateFlags) check() error {
 	for _, n := range []struct {
-		flag             string
-		value, least, up int
+		flag           string
+		value, min, up int
 	}{{"prompt", f.prompt, 0, 1 << 20}, {"tg", f.answer, 2, 1 << 20}, {"run", f.length, 1, 1 << 20},
 		{"reps", f.reps, 1, 10_000}} {
-		if n.value < n.least || n.value > n.up {
-			return fmt.Errorf("--%s %d is out of range; give a number from %d to %d", n.flag, n.value, n.least, n.up)
+		if n.value < n.min || n.value > n.up {
+			return fmt.Errorf("--%s %d is out of range; give a number from %d to %d", n.flag, n.value, n.min, n.up)
 		}
 	}
 	if !(f.copied >= 0 && f.copied <= 1) {

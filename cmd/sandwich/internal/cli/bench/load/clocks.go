@@ -29,15 +29,15 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 			if sim.Clock != "virtual" || real.Clock != "wall" || sim.Policy != real.Policy || sim.Class != real.Class {
 				continue
 			}
-			off := func(sim, even0, real, most float64) string {
+			off := func(sim, even0, real, limit float64) string {
 				if real == 0 {
 					return ""
 				}
 				percent := 100 * (sim/real - 1)
-				if all++; math.Abs(percent) <= most {
+				if all++; math.Abs(percent) <= limit {
 					near++
 				}
-				if math.Abs(100*(even0/real-1)) <= most {
+				if math.Abs(100*(even0/real-1)) <= limit {
 					even++
 				}
 				return fmt.Sprintf("%+.1f", percent)
