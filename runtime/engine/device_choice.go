@@ -155,8 +155,8 @@ func (t DeviceTimes) faster() (list []phase.Phase) {
 // MeasuredRows is the largest number of rows of the prefill that is measured to choose phases.
 const MeasuredRows = 256
 
-// The least time of a few forwards counts, after one that is not counted: on a device it may compile
-// kernels. measureLimit bounds the repetitions on slow machines.
+// The least time of a few forwards counts, after one that is not counted: on a device it may
+// compile kernels. measureLimit bounds the repetitions on slow machines.
 const (
 	measureLimit = 2 * time.Second
 	measureReps  = 3

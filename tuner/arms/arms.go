@@ -81,8 +81,8 @@ type Race struct {
 	Arms   []*Arm  // the first is the reference
 	Tests  []rig.Test
 	// Late returns arms of other partitions than the reference's, and the index before which they
-	// are inserted. Measure calls it after the first rounds of the reference's partition; nil: there
-	// are none.
+	// are inserted. Measure calls it after the first rounds of the reference's partition; nil:
+	// there are none.
 	Late func(ctx context.Context) (at int, list []*Arm, err error)
 }
 
