@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/phase"
@@ -55,6 +56,35 @@ func TestMonitorOfOneLane(t *testing.T) {
 		o := DeviceOptions{Device: dev, Phases: []phase.Phase{phase.Prefill}, needsCores: needsCores}
 		if m := o.monitor(r); (m == nil) != needsCores {
 			t.Errorf("the cores are needed: %v, measured: %v", needsCores, m != nil)
+		}
+	}
+}
+
+// TestLeast checks that the first forward on a device, which may compile kernels for longer than
+// measurements take, does not count.
+func TestLeast(t *testing.T) {
+	const ms = time.Millisecond
+	for _, x := range []struct {
+		takes    []time.Duration
+		compiles bool
+		want     time.Duration
+		runs     int
+	}{
+		{[]time.Duration{9 * ms, 5 * ms, 3 * ms, 4 * ms}, false, 3 * ms, measureReps + 1},
+		{[]time.Duration{1 * ms, 5 * ms, 3 * ms, 4 * ms}, true, 3 * ms, measureReps + 1},
+		{[]time.Duration{5000 * ms, 5 * ms, 3 * ms, 4 * ms}, true, 3 * ms, measureReps + 1},
+		{[]time.Duration{5000 * ms, 4000 * ms}, true, 4000 * ms, 2},
+		{[]time.Duration{5000 * ms}, false, 5000 * ms, 1},
+	} {
+		clock, runs := time.Time{}, 0
+		piece := func(f func() error) error { return f() }
+		got, err := fastest(func() time.Time { return clock }, piece, func() error {
+			clock = clock.Add(x.takes[runs])
+			runs++
+			return nil
+		}, x.compiles)
+		if err != nil || got != x.want || runs != x.runs {
+			t.Errorf("forwards of %v: %v after %d, %v", x.takes, got, runs, err)
 		}
 	}
 }

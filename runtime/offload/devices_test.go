@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
@@ -17,6 +18,8 @@ func (d withoutSharing) Info() device.Info {
 	i.Sharing = device.NotShared
 	return i
 }
+
+var everyFamily = flag.Bool("families", false, "TestHostDevices tests all families and halts every forward")
 
 // TestHostDevices checks that the exact devices of this host, such as a GPU or Mesa's Vulkan driver
 // for CPUs, give the bits of the cores, alone, in wavefronts, and with experts on the cores, with
@@ -41,7 +44,11 @@ func TestHostDevices(t *testing.T) {
 		tested++
 		t.Run(found.ID, func(t *testing.T) {
 			t.Cleanup(func() { dev.Close() })
-			for _, arch := range []string{"qwen3", "qwen3moe", "gpt-oss"} {
+			families := []string{"qwen3", "qwen3moe", "gpt-oss"}
+			if *everyFamily {
+				families = append(families, "llama", "qwen2", "gemma3", "qwen2moe")
+			}
+			for _, arch := range families {
 				t.Run(arch, func(t *testing.T) {
 					testChunks(t, dev, arch)
 					testChunks(t, withoutSharing{dev}, arch)
@@ -70,7 +77,7 @@ func testChunks(t *testing.T, dev device.Device, arch string) {
 		onDevice bool
 	}{{testRows, true}, {1, true}, {1, true}, {5, false}, {testRows, true}} {
 		chunk := tokens[both.pos:][:step.rows]
-		both.everyGap = i == 0 // halts after every segment
+		both.everyGap = i == 0 || *everyFamily // halts after every segment
 		sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.onDevice), cores.feed(chunk, false))
 	}
 }

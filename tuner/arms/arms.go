@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandwich/plans"
@@ -79,6 +80,10 @@ type Race struct {
 	Limit  float64 // part of the budget at which the race stops
 	Arms   []*Arm  // the first is the reference
 	Tests  []rig.Test
+	// Late returns arms of other partitions than the reference's, and the index before which they
+	// are inserted. Measure calls it after the first rounds of the reference's partition; nil:
+	// there are none.
+	Late func(ctx context.Context) (at int, list []*Arm, err error)
 }
 
 // New returns a race without arms.
@@ -95,11 +100,24 @@ func (r *Race) Add(name string, on *partition.Partition, phases [phase.Count]*pl
 }
 
 // Contenders returns the contenders of the arms, in order.
-func (r *Race) Contenders() (out []race.Contender) {
-	for _, a := range r.Arms {
+func (r *Race) Contenders() []race.Contender { return contenders(r.Arms) }
+
+func contenders(list []*Arm) (out []race.Contender) {
+	for _, a := range list {
 		out = append(out, a.Contender)
 	}
 	return out
+}
+
+// join adds the arms of Late to those of the race.
+func (r *Race) join(ctx context.Context) (race.Joined, error) {
+	if r.Late == nil {
+		return race.Joined{}, nil
+	}
+	began := r.Run.Now()
+	at, list, err := r.Late(ctx)
+	r.Arms = slices.Insert(r.Arms, at, list...)
+	return race.Joined{At: at, Arms: contenders(list), Cost: r.Run.Now().Sub(began).Seconds()}, err
 }
 
 // Measure samples the arms interleaved until a part of the budget is used up. It runs the minimum
@@ -109,7 +127,7 @@ func (r *Race) Measure(ctx context.Context, end float64, keep int) error {
 	r.Run.Say(r.Stage, "", true)
 	out, err := race.Run(ctx, r, race.Options{Arms: r.Contenders(), Tests: len(r.Tests), Least: MinRounds,
 		Most: maxRounds, Budget: r.Run.Until(end).Seconds(), Limit: r.Run.Until(r.Limit).Seconds(), Keep: keep,
-		Seed: r.Run.Seed, Said: func(arm, test int, seconds float64) {
+		Seed: r.Run.Seed, Join: r.join, Said: func(arm, test int, seconds float64) {
 			x := r.Tests[test]
 			r.Run.Say(r.Stage, fmt.Sprintf("%s: %s, %s %.4g tokens/s", x.Phase, r.Arms[arm].Name, x.Name(),
 				float64(x.N)/seconds), false)

@@ -33,15 +33,15 @@ const (
 	probeLimit    = 0.1
 )
 
-// addDevice adds the placements of phases on a device that are not clearly slower than the cores:
-// both phases, and each of them alone if the plan for the device has other arithmetic than the
-// default plan. They run before the arms of other partitions, which a small budget may not reach. A
-// device that cannot run the model is rejected.
-func addDevice(ctx context.Context, r *arms.Race, d Device) error {
+// deviceArms returns the placements of phases on a device that are not clearly slower than the
+// cores: both phases, and each of them alone if the plan for the device has other arithmetic than
+// the default plan. They run before the arms of other partitions, which a small budget may not
+// reach. A device that cannot run the model is rejected.
+func deviceArms(ctx context.Context, r *arms.Race, d Device) (at int, list []*arms.Arm, err error) {
 	on, err := r.Loader.OnDevice()
 	if err != nil {
 		r.Run.Reject("device "+d.ID, err.Error())
-		return nil
+		return 0, nil, nil
 	}
 	both := placed(r, on, d, on.Served()...)
 	var fast []phase.Phase
@@ -49,30 +49,26 @@ func addDevice(ctx context.Context, r *arms.Race, d Device) error {
 		ok, err := hopeful(ctx, r, both, ph)
 		if gone := (*race.Absent)(nil); errors.As(err, &gone) {
 			r.Run.Reject(both.Name, gone.Why)
-			return nil
+			return 0, nil, nil
 		}
 		if err != nil {
-			return err
+			return 0, nil, err
 		}
 		if ok {
 			fast = append(fast, ph)
 		}
 	}
 	if len(fast) == 0 {
-		return nil
+		return 0, nil, nil
 	}
-	list := [][]phase.Phase{fast}
+	list = append(list, placed(r, on, d, fast...))
 	if on != r.Home && len(fast) > 1 { // else each phase is judged separately
-		list = append(list, fast[:1], fast[1:])
+		list = append(list, placed(r, on, d, fast[0]), placed(r, on, d, fast[1]))
 	}
-	first := slices.IndexFunc(r.Arms, func(a *arms.Arm) bool { return a.On != r.Home })
-	if first < 0 {
-		first = len(r.Arms)
+	if at = slices.IndexFunc(r.Arms, func(a *arms.Arm) bool { return a.On != r.Home }); at < 0 {
+		at = len(r.Arms)
 	}
-	for i, phases := range list {
-		r.Arms = slices.Insert(r.Arms, first+i, placed(r, on, d, phases...))
-	}
-	return nil
+	return at, list, nil
 }
 
 // placed returns the arm of a partition's default plan with some phases on a device.

@@ -70,8 +70,9 @@ func TestRaceRejectsDevices(t *testing.T) {
 		for i := range f.Tests {
 			f.Tests[i].Seconds = 1e-6 // a busy machine may delay the default plan by more than the slow device
 		}
+		var late []*arms.Arm
 		if err == nil {
-			err = addDevice(t.Context(), f, Device{ID: "sim:0", Device: dev})
+			_, late, err = deviceArms(t.Context(), f, Device{ID: "sim:0", Device: dev})
 		}
 		l.Close()
 		dev.Close()
@@ -82,10 +83,54 @@ func TestRaceRejectsDevices(t *testing.T) {
 		for _, j := range r.Rejected {
 			reasons += j.Candidate + ": " + j.Reason + "\n"
 		}
-		if len(f.Arms) != 1 || !strings.Contains(reasons, x.want) {
-			t.Errorf("%s: %d arms; rejected:\n%s", x.name, len(f.Arms), reasons)
+		if len(late) != 0 || !strings.Contains(reasons, x.want) {
+			t.Errorf("%s: %d arms; rejected:\n%s", x.name, len(late), reasons)
 		}
 	}
+}
+
+// TestSlowDeviceLeavesTheRace checks that the cores are raced in full if preparing the device takes
+// longer than the budget.
+func TestSlowDeviceLeavesTheRace(t *testing.T) {
+	s, shape := deviceSubject(t)
+	clock := time.Now()
+	dev := sim.New(sim.Config{Mode: sim.Timed, Compiling: func(*devgen.Kernel) { clock = clock.Add(time.Hour) }})
+	defer dev.Close()
+	r := run.New(run.Options{Budget: 30 * time.Minute, Seed: 1, Now: func() time.Time { return clock }})
+	l, err := partition.NewLoader(r, s, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Open(t.Context(), l.Home()); err != nil {
+		t.Fatal(err)
+	}
+	won, err := Race(t.Context(), defaultInput(r, l, dev))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if won.Race == nil || len(won.Race.Arms[0].Laps) < arms.MinRounds {
+		t.Errorf("the cores were not raced: %+v", r.Rejected)
+	}
+	for _, ph := range phase.All {
+		if w := won.Phases[ph]; !w.Measured || w.OnDevice {
+			t.Errorf("%s: measured %v, on the device %v", ph, w.Measured, w.OnDevice)
+		}
+	}
+	if len(r.Rejected) == 0 || !strings.Contains(r.Rejected[0].Candidate, "on device sim:0") {
+		t.Errorf("the reason is missing: %+v", r.Rejected)
+	}
+}
+
+// defaultInput returns the input of a race of the default plan and a device.
+func defaultInput(r *run.Run, l *partition.Loader, dev *sim.Device) Input {
+	e := Entry{Partition: l.Home()}
+	for _, ph := range phase.All {
+		e.Sets[ph] = []ranking.ActiveSet{{Name: "default", PUs: l.Home().Phase(ph).PUs}}
+		e.Tables[ph] = [][]plans.Table{l.Home().Phase(ph).Tables}
+	}
+	return Input{Run: r, Loader: l, Ranking: &ranking.Ranking{}, Entries: []Entry{e}, TopK: 1,
+		Device: Device{ID: "sim:0", Device: dev}}
 }
 
 // TestRaceWithoutDevice checks that the cores keep their phases if the device refuses every kernel,
@@ -105,13 +150,7 @@ func TestRaceWithoutDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Began, r.Budget = time.Now(), 600*time.Millisecond
-	e := Entry{Partition: home}
-	for _, ph := range phase.All {
-		e.Sets[ph] = []ranking.ActiveSet{{Name: "default", PUs: home.Phase(ph).PUs}}
-		e.Tables[ph] = [][]plans.Table{home.Phase(ph).Tables}
-	}
-	won, err := Race(t.Context(), Input{Run: r, Loader: l, Ranking: &ranking.Ranking{}, Entries: []Entry{e},
-		TopK: 1, Device: Device{ID: "sim:0", Device: dev}})
+	won, err := Race(t.Context(), defaultInput(r, l, dev))
 	if err != nil {
 		t.Fatal(err)
 	}

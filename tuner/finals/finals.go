@@ -2,7 +2,7 @@
 // partitions with their kernel tables, its output the phases of the plan with the samples of the
 // race. Rerun races all arms again.
 //
-// Race lists the arms. A new kind of arm is added there, next to addTuned and addDevice.
+// Race lists the arms. A new kind of arm is added there, next to addTuned and deviceArms.
 package finals
 
 import (
@@ -92,11 +92,18 @@ func Race(ctx context.Context, in Input) (Result, error) {
 		}
 	}
 	err := r.AddTests(ctx, false, run.FinalsEnd, home.Served()...)
-	if err == nil && in.Device.Device != nil {
-		err = addDevice(ctx, r, in.Device)
+	untried := in.Device.Device != nil
+	if untried { // after the first rounds of the cores, so that a slow device cannot prevent them
+		r.Late = func(ctx context.Context) (int, []*arms.Arm, error) {
+			untried = false
+			return deviceArms(ctx, r, in.Device)
+		}
 	}
 	if err == nil {
 		err = r.Measure(ctx, run.FinalsEnd, 0)
+	}
+	if untried {
+		in.Run.Reject("device "+in.Device.ID, "the budget was over before it ran; give a larger --budget")
 	}
 	if errors.Is(err, arms.ErrUndecided) {
 		for _, ph := range home.Served() {

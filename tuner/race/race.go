@@ -26,7 +26,15 @@ type Runner interface {
 // against the budget. Both are in seconds.
 type Timing struct{ Seconds, Cost float64 }
 
-// Options configure Run. Keep, Enough, Look, Seed and Said are optional.
+// Joined are arms that join a race, before the arm with index At. Cost is the time in seconds that
+// finding them took, which counts against the budget.
+type Joined struct {
+	At   int
+	Arms []Contender
+	Cost float64
+}
+
+// Options configure Run. Keep, Enough, Look, Seed, Said and Join are optional.
 type Options struct {
 	Arms   []Contender // the first is the reference, which runs with every other arm
 	Tests  int
@@ -39,6 +47,10 @@ type Options struct {
 	Look   int                                 // rounds between calls of Enough after Least; 0: 1
 	Seed   uint64                              // of the order of the arms in a round
 	Said   func(arm, test int, seconds float64)
+	// Join returns arms of other partitions than the reference's. Run calls it once, after the
+	// minimum of rounds of the reference's partition, so that what it costs cannot leave these
+	// undecided.
+	Join func(ctx context.Context) (Joined, error)
 }
 
 // Standing is the result of an arm in a race.
@@ -85,7 +97,13 @@ func Run(ctx context.Context, run Runner, o Options) ([]Standing, error) {
 	r := &race{Options: o, run: run, rng: rand.New(rand.NewPCG(o.Seed, 12)), out: make([]Standing, len(o.Arms)),
 		closed: make([]bool, o.Tests), orders: make([][]int, o.Tests)}
 	for target := min(o.Least, o.Most); ; target = min(2*target, o.Most) {
-		for _, p := range r.partitions() {
+		if err := r.visit(ctx, o.Arms[0].Partition, target); err != nil {
+			return r.out, err
+		}
+		if err := r.join(ctx); err != nil {
+			return r.out, err
+		}
+		for _, p := range r.partitions()[1:] {
 			if err := r.visit(ctx, p, target); err != nil {
 				return r.out, err
 			}
@@ -97,6 +115,19 @@ func Run(ctx context.Context, run Runner, o Options) ([]Standing, error) {
 			return r.out, nil
 		}
 	}
+}
+
+// join adds the arms of Join, unless it was called before or the limit is reached.
+func (r *race) join(ctx context.Context) error {
+	if r.Join == nil || r.spent > r.Limit {
+		return nil
+	}
+	j, err := r.Join(ctx)
+	r.Join = nil
+	r.spent += j.Cost
+	r.Arms = slices.Insert(slices.Clone(r.Arms), j.At, j.Arms...)
+	r.out = slices.Insert(r.out, j.At, make([]Standing, len(j.Arms))...)
+	return err
 }
 
 // race is the state of one call of Run.

@@ -214,6 +214,39 @@ func TestRaceKeepsItsBudget(t *testing.T) {
 	}
 }
 
+// TestRaceJoined checks that arms join after the minimum of rounds of the reference's partition,
+// and that these rounds count even if finding the arms takes longer than the limit.
+func TestRaceJoined(t *testing.T) {
+	for _, cost := range []float64{1, 1e9} {
+		k := newTrack(1, lineup(2), func(arm, _ int) float64 { return []float64{1, 1, 1, 0.5, 0.9, 1}[arm] })
+		o := raceOptions(slices.Delete(slices.Clone(k.arms), 3, 4))
+		calls := 0
+		o.Join = func(context.Context) (Joined, error) {
+			if calls++; len(k.log) != o.Least*o.Tests*3 {
+				t.Errorf("Join was called after %d samples", len(k.log))
+			}
+			return Joined{At: 3, Arms: []Contender{{"late", "late", false}}, Cost: cost}, nil
+		}
+		k.arms = slices.Insert(slices.Clone(o.Arms), 3, Contender{"late", "late", false})
+		out, err := Run(t.Context(), k, o)
+		if err != nil || calls != 1 || len(out) != len(k.arms) || len(out[0].Laps) < o.Least {
+			t.Fatalf("%d calls of Join, %d arms, %v", calls, len(out), err)
+		}
+		best, want := winnerOf(out), 3
+		if cost > o.Limit {
+			want = 0 // no time is left for the late arm
+		}
+		if best != want {
+			t.Errorf("cost %g: arm %d wins, want %d", cost, best, want)
+		}
+		o.Join = func(context.Context) (Joined, error) { return Joined{}, errBroken }
+		if _, err := Run(t.Context(), newTrack(1, o.Arms, func(int, int) float64 { return 1 }), o); !errors.Is(err,
+			errBroken) {
+			t.Errorf("the error of Join: %v", err)
+		}
+	}
+}
+
 // TestRaceIsDeterministic checks that equal samples give equal races, and that the order within a
 // round depends on the seed.
 func TestRaceIsDeterministic(t *testing.T) {

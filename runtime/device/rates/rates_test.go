@@ -123,6 +123,36 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
+// TestFastest checks that the first run, in which a driver may compile, never counts, and that runs
+// end early on a slow device.
+func TestFastest(t *testing.T) {
+	const ms = time.Millisecond
+	for _, x := range []struct {
+		takes []time.Duration
+		want  time.Duration
+		runs  int
+	}{
+		{[]time.Duration{9 * ms, 5 * ms, 3 * ms, 4 * ms, 1 * ms}, 3 * ms, repetitions + 1},
+		{[]time.Duration{1800 * ms, 5 * ms, 3 * ms, 4 * ms}, 3 * ms, repetitions + 1},
+		{[]time.Duration{1 * ms, 5 * ms, 3 * ms, 4 * ms}, 3 * ms, repetitions + 1},
+		{[]time.Duration{3000 * ms, 2500 * ms, 2400 * ms}, 2500 * ms, 2},
+		{[]time.Duration{0, 0, 0, 0}, 1, repetitions + 1},
+	} {
+		clock, runs := time.Time{}, 0
+		got, err := fastestBy(func() time.Time { return clock }, func() error {
+			clock = clock.Add(x.takes[runs])
+			runs++
+			return nil
+		})
+		if err != nil || got != x.want || runs != x.runs {
+			t.Errorf("runs of %v: %v after %d runs, %v", x.takes, got, runs, err)
+		}
+	}
+	if _, err := fastest(func() error { return device.ErrLost }); !errors.Is(err, device.ErrLost) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestStore checks that rates are measured once for a device, a driver and a program, again on
 // request, and that other entries are kept.
 func TestStore(t *testing.T) {

@@ -58,8 +58,8 @@ type candidate struct {
 	Prediction
 }
 
-// Choose returns the device to use, or nil for the cores alone. Equal devices are ordered as they
-// are listed.
+// Choose returns the device to use, or nil for the cores alone or if ctx has ended. Equal devices
+// are ordered as they are listed.
 func Choose(ctx context.Context, o Options) *Choice {
 	var list []*candidate
 	seen := map[string]string{} // usable devices by PCI address
@@ -110,8 +110,11 @@ func (o *Options) absent(f device.Found) {
 	o.failed(f.ID, f.Err)
 }
 
-// failed reports a failure and records that of a lost device.
+// failed reports a failure and records that of a lost device. The end of the context is none.
 func (o *Options) failed(id string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	if o.Failures.Add(id, err) {
 		err = fmt.Errorf("%w; auto does not try it again for %.0f hours, `sandwich doctor devices` tests it", err,
 			retryAfter.Hours())

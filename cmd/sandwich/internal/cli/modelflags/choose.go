@@ -1,7 +1,6 @@
 package modelflags
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,7 +25,7 @@ func (f *Flags) asked() *selection.Options {
 	o := &selection.Options{Path: f.plan, ISA: f.ISA, KV: f.KV, Compute: f.Compute, Attend: f.Attention,
 		Threads: f.Threads, TP: f.Ranks}
 	o.AnyPlacement = f.deviceGiven() || !f.obeysPlacement
-	o.Devices = func() []devrates.Device { return machine.ListDevices(context.Background()) }
+	o.Devices = func() []devrates.Device { return machine.ListDevices(f.context()) }
 	o.Build = build.ID()
 	o.Folder, _ = datafolder.Path() // empty on error: plans are neither looked up nor stored
 	o.Find = f.Plans.find()

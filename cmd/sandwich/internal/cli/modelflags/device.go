@@ -3,6 +3,7 @@ package modelflags
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,7 @@ const (
 // AddDevice adds the flags of a device, for verbs that run phases on one. Other verbs ignore the
 // placement of a plan.
 func (f *Flags) AddDevice(c *cobra.Command) {
-	f.obeysPlacement, f.set = true, c.Flags()
+	f.obeysPlacement, f.verb = true, c
 	c.Flags().StringVar(&f.device, "device", anyDevice, "device for phases that it runs faster than the cores: none, "+
 		"auto (the fastest by prediction, if it is exact), or an ID listed by 'sandwich doctor devices', such as "+
 		"cuda:0; the placement of a plan precedes the default")
@@ -55,23 +56,31 @@ func AddVerbose(c *cobra.Command) {
 // that the placement of a plan has no effect.
 func (f *Flags) deviceGiven() bool {
 	given := func(flag, value string) bool {
-		return value != "" && value != "auto" || f.set != nil && f.set.Changed(flag)
+		return value != "" && value != "auto" || f.verb != nil && f.verb.Flags().Changed(flag)
 	}
 	return given("device", f.device) || given("device-phases", f.devicePhases) || given("device-ops", f.deviceOps)
 }
 
+// context returns the context of the verb, which ends when the user interrupts the program.
+func (f *Flags) context() context.Context {
+	if f.verb == nil || f.verb.Context() == nil {
+		return context.Background()
+	}
+	return f.verb.Context()
+}
+
 // verbose reports whether the verb has --verbose and it is set.
 func (f *Flags) verbose() bool {
-	if f.set == nil {
+	if f.verb == nil {
 		return false
 	}
-	flag := f.set.Lookup("verbose")
+	flag := f.verb.Flags().Lookup("verbose")
 	return flag != nil && flag.Value.String() == "true"
 }
 
 // AddTuneDevice adds the flag of the device that tune measures.
 func (f *Flags) AddTuneDevice(c *cobra.Command) {
-	f.set = c.Flags()
+	f.verb = c
 	c.Flags().StringVar(&f.device, "device", anyDevice, "device to measure next to the cores: none, auto (the fastest "+
 		"by its rates, if it is exact), or an ID listed by 'sandwich doctor devices'; the plan places phases on it "+
 		"that it runs faster")
@@ -117,6 +126,38 @@ func (f *Flags) ops(shape plans.ModelShape) (string, error) {
 		return "", fmt.Errorf("--device-ops %s: %w", f.deviceOps, err)
 	}
 	return f.deviceOps, nil
+}
+
+// checkDevice rejects flags of a device that are unknown or would have no effect.
+func (f *Flags) checkDevice() error {
+	phases, err := f.phases()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"", "auto", plans.AllOps, plans.DenseOps}, f.deviceOps) {
+		return flags.Unknown("device-ops", f.deviceOps, "auto", plans.AllOps, plans.DenseOps)
+	}
+	for _, x := range []struct {
+		flag  string
+		set   bool
+		needs string // what the device must run
+		runs  bool   // the device runs that
+	}{
+		{"phases", phases != nil, "", true},
+		{"ops", f.deviceOps != "" && f.deviceOps != "auto", "", true},
+		{"rounding", f.deviceRounding, "", true},
+		{"divide", f.deviceDivide, "prefill while the cores run decode", f.devicePhases != "both"},
+		{"static", f.deviceStatic, "prefill", true},
+	} {
+		switch {
+		case x.set && f.device == noDevice:
+			return fmt.Errorf("--device-%s needs a device; leave out --device none", x.flag)
+		case x.set && x.needs != "" && (!x.runs || f.devicePhases == "decode"):
+			return fmt.Errorf("--device-%s needs a device that runs %s; give --device-phases prefill instead of %s",
+				x.flag, x.needs, f.devicePhases)
+		}
+	}
+	return nil
 }
 
 // openPlanned opens the device of the plan, if it has one.

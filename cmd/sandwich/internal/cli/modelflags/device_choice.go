@@ -41,8 +41,7 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	}
 	t := &target{flags: f, session: s, onCores: onCores}
 	if f.device == anyDevice {
-		t.useFastest(ctx, ops, phases)
-		return nil
+		return t.useFastest(ctx, ops, phases)
 	}
 	f.Loading.At("opening the device", 0)
 	dev, err := f.openNamed(ctx)
@@ -61,6 +60,9 @@ func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *s
 	}
 	p, err := t.measure(ctx, id, dev)
 	switch {
+	case ctx.Err() != nil:
+		_ = dev.Close()
+		return context.Cause(ctx)
 	case dev.Err() != nil:
 		err := dev.Err()
 		_ = dev.Close()
@@ -206,8 +208,8 @@ func (t *target) predict(ctx context.Context, measured *devrates.Device) (*devic
 
 // useFastest sets the plan of the session, and the device with which a request is predicted to be
 // the fastest, if that is faster than the cores alone. phases are those that the device runs, nil:
-// those that it runs faster.
-func (t *target) useFastest(ctx context.Context, ops string, phases []phase.Phase) {
+// those that it runs faster. The error is that of the context.
+func (t *target) useFastest(ctx context.Context, ops string, phases []phase.Phase) error {
 	f, store, o := t.flags, machine.DeviceRates(), t.flags.auto()
 	predictions := map[string]*deviceforecast.Prediction{}
 	o.Reject = t.reject
@@ -231,12 +233,18 @@ func (t *target) useFastest(ctx context.Context, ops string, phases []phase.Phas
 			Text: p.String()}, nil
 	}
 	c := autodevice.Choose(ctx, o)
+	if ctx.Err() != nil {
+		if c != nil {
+			_ = c.Device.Close()
+		}
+		return context.Cause(ctx)
+	}
 	if c == nil {
 		if f.deviceGiven() {
 			f.note("--device auto: no device is used; the cores run both phases")
 		}
 		f.use(t.session, t.onCores)
-		return
+		return nil
 	}
 	f.note(fmt.Sprintf("%s: %s", c.ID, c.Text))
 	p := predictions[c.ID]
@@ -251,6 +259,7 @@ func (t *target) useFastest(ctx context.Context, ops string, phases []phase.Phas
 		t.accelerate(c.ID, c.Device, ops, p)
 	}
 	t.orCores(c.ID)
+	return nil
 }
 
 // reject returns why --device auto does not consider a device, or "".

@@ -3,14 +3,12 @@
 package modelflags
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
@@ -18,7 +16,6 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
-	"sandwich/plans"
 	"sandwich/plans/selection"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
@@ -38,7 +35,7 @@ type Flags struct {
 	ISA, KV, Compute string
 	Attention        string
 	device           string         // see AddDevice
-	set              *pflag.FlagSet // of the verb; nil if it has no --device
+	verb             *cobra.Command // the verb; nil if it has no --device
 	devicePhases     string
 	deviceOps        string
 	deviceRounding   bool
@@ -66,6 +63,7 @@ func (f Flags) Of(model, plan, device string) *Flags {
 	}
 	if f.device == noDevice {
 		f.devicePhases, f.deviceOps = "", ""
+		f.deviceRounding, f.deviceDivide, f.deviceStatic = false, false, false
 	}
 	if plan != "" {
 		f.Plans.Location = ""
@@ -155,11 +153,11 @@ func (f *Flags) Choose(s *session.Session) error {
 	}
 	placed := c.Plan.Placement != nil || c.Lacks != ""
 	if f.obeysPlacement && f.usesDevice() && (f.deviceGiven() || !placed) {
-		return f.chooseDevice(context.Background(), s, c)
+		return f.chooseDevice(f.context(), s, c)
 	}
 	f.use(s, c)
 	if f.obeysPlacement && !f.deviceGiven() {
-		return f.openPlanned(context.Background(), s)
+		return f.openPlanned(f.context(), s)
 	}
 	return nil
 }
@@ -195,15 +193,8 @@ func (f *Flags) Load() (*session.Session, error) {
 
 // Check rejects values out of range.
 func (f *Flags) Check() error {
-	switch phases, err := f.phases(); {
-	case err != nil:
+	if err := f.checkDevice(); err != nil {
 		return exit.Usage(err)
-	case phases != nil && !f.usesDevice():
-		return exit.Usage(errors.New("--device-phases needs a device; leave out --device none"))
-	case !slices.Contains([]string{"", "auto", plans.AllOps, plans.DenseOps}, f.deviceOps):
-		return exit.Usage(flags.Unknown("device-ops", f.deviceOps, "auto", plans.AllOps, plans.DenseOps))
-	case f.deviceOps != "" && f.deviceOps != "auto" && !f.usesDevice():
-		return exit.Usage(errors.New("--device-ops needs a device; leave out --device none"))
 	}
 	switch {
 	case f.Threads < 0:
