@@ -147,18 +147,21 @@ SPECULATED ?= 200
 speculation: ## random requests, SPECULATED for each of 11 models, with and without drafts: the same tokens and log probabilities
 	$(GO) test -count=1 -run 'TestDraftsChangeNothing$$' -timeout 0 -v ./runtime/engine -speculated $(SPECULATED)
 
-prefixes: ## prefixes on disk: every kind of store, 100 killed writers, and amd64 and arm64 (qemu) on one folder
+WRITER_KILLS ?= 100
+prefixes: ## prefixes on disk: every kind of store, WRITER_KILLS killed writers, and amd64 and arm64 (qemu) on one folder
 	$(GO) test -count=1 -run 'TestStoredPrefixSurvivesRestart$$' ./runtime/engine -stores
-	$(GO) test -count=1 -run 'TestKilledWriters$$' ./runtime/kvcache/disk -kills 100
+	$(GO) test -count=1 -run 'TestKilledWriters$$' ./runtime/kvcache/disk -kills $(WRITER_KILLS)
 	rm -rf $(CURDIR)/bin/prefixes && mkdir -p -m 700 $(CURDIR)/bin/prefixes
 	$(GO) test -count=1 -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -exec "qemu-aarch64 -cpu max" -run 'TestStoredElsewhere$$' ./runtime/engine -stored-dir $(CURDIR)/bin/prefixes
 
-pulls: ## downloads and pulls of models that are killed 500 times each at random moments
-	$(GO) test -count=1 -run 'TestKilled$$' -timeout 0 ./cmd/sandwich/internal/models/fetch ./cmd/sandwich/internal/models/pull -kills 500
+PULL_KILLS ?= 500
+pulls: ## downloads and pulls of models that are killed PULL_KILLS times each at random moments
+	$(GO) test -count=1 -run 'TestKilled$$' -timeout 0 ./cmd/sandwich/internal/models/fetch ./cmd/sandwich/internal/models/pull -kills $(PULL_KILLS)
 
-losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
-	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000
+SCHEDULES ?= 10000
+losses: ## SCHEDULES forwards of one rank and of several whose workers lose their CPUs at random: the same bits
+	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules $(SCHEDULES)
 
 divisions: ## ten thousand forwards with random divisions among heterogeneous workers: equal bits
 	$(GO) test -count=1 -timeout 0 -run HeterogeneousWorkers ./runtime/exec -divisions 500
@@ -270,7 +273,7 @@ test-restart: ## a rolling restart of four replicas behind HAProxy while request
 
 test-slurm: build ## the exported jobs on a Slurm cluster of three nodes on this machine: tuning once for each kind, serving, canceling
 	$(call install,slurmctld,slurm-wlm munge)
-	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 10m -skip TestGuests ./slurm
+	cd cmd/sandwich/enginetest && $(GO) test -count=1 -v -timeout 45m -skip TestGuests ./slurm
 
 GUESTS := bin/guests
 test-slurm-guests: build ## the exported jobs on a Slurm cluster of guests with different topologies (docs/contributing/test-numa.md); needs root, qemu and a kernel; under KVM where the CPUs have it

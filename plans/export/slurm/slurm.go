@@ -66,9 +66,14 @@ export XDG_DATA_HOME=$STATE/$name
 "$SANDWICH" tune --model "$model" --budget "$BUDGET" --plans "$PLANS" --push -o "$STATE/$name/$name.plan" ${TUNE_FLAGS:-}
 `
 
-// kind finds the kind of host that a job was submitted for, the value of --constraint.
+// kind finds the kind of host that a job was submitted for, the value of --constraint, or any
+// without it.
 const kind = `kind=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Features=\([^ ]*\).*/\1/p' | head -1)
+[ "$kind" != "(null)" ] || kind=any
 kind=${kind//[!A-Za-z0-9._-]/_}
+# A name begins with a letter or digit.
+kind=${kind#"${kind%%[A-Za-z0-9]*}"}
+kind=${kind:-any}
 `
 
 const serveHead = `#!/bin/bash
@@ -76,8 +81,9 @@ const serveHead = `#!/bin/bash
 #   sbatch --constraint=FEATURE --array=0-3 serve.sbatch /models/a.gguf [more flags of serve]
 # Stop them by ./endpoints.sh cancel JOB, which removes the endpoints before it signals the servers.
 # Environment: SANDWICH, PLANS and STATE (as for tune.sbatch), ENDPOINTS (the script endpoints.sh), PORT (task N listens on
-# PORT+N), ADDRESS (default: the first IPv4 address of the node). Without --api-key-file every host that reaches a node may
-# use it. Without a plan that fits, a message says why, and the default plan serves; --strict refuses to.
+# PORT+N), ADDRESS (default: the first IPv4 address of the node's name that is no loopback address). Without --api-key-file
+# every host that reaches a node may use it. Without a plan that fits, a message says why, and the default plan serves;
+# --strict refuses to.
 #SBATCH --job-name=sandwich-serve
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
@@ -98,14 +104,16 @@ shift
 task=${SLURM_ARRAY_TASK_ID:-0}
 name=sandwich-${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}-$task
 port=$((PORT + task))
-address=${ADDRESS:-$(getent ahostsv4 "$(hostname)" | awk 'NR == 1 { print $1 }')}
+address=${ADDRESS:-$(getent ahostsv4 "$(hostname)" | awk '!/^127\./ { print $1; exit }')}
+: "${address:?the name of this node has no IPv4 address that other nodes reach; set ADDRESS}"
 [[ $PLANS != /* ]] || mkdir -p "$PLANS"
 export XDG_DATA_HOME=$STATE/serve-$task
 mkdir -p "$XDG_DATA_HOME"
 
-server=
+server= stopping=
 stop() {
   trap '' TERM INT
+  stopping=1
   "$ENDPOINTS" remove "$name" || true
   [ -z "$server" ] || kill -TERM "$server" 2>/dev/null || true
 }
@@ -113,10 +121,15 @@ trap stop TERM INT
 "$SANDWICH" serve --model "$model" --plans "$PLANS" --listen "$address:$port" --open-metrics \
   --drain-delay "$drain_delay" --grace "$grace" "$@" &
 server=$!
+[ -z "$stopping" ] || kill -TERM "$server"
 # It is an endpoint once its model is loaded.
-while kill -0 "$server" 2>/dev/null; do
+while [ -z "$stopping" ] && kill -0 "$server" 2>/dev/null; do
   if curl -sf -o /dev/null "http://$address:$port/health"; then
-    "$ENDPOINTS" add "$name" "$address" "$port" "$kind"
+    if [ -z "$stopping" ]; then
+      "$ENDPOINTS" add "$name" "$address" "$port" "$kind"
+      # A signal may have come before the endpoint was added.
+      [ -z "$stopping" ] || "$ENDPOINTS" remove "$name"
+    fi
     break
   fi
   sleep 0.5
@@ -159,38 +172,44 @@ render() {
   mv "$file.new" "$file"
 }
 
+usage() {
+  sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
+
 valid() {
   [[ $1 =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] || { echo "endpoints.sh: $1 is not a valid name" >&2; exit 2; }
 }
 
-case "${1:-}" in
-add)
+case "${1:-},$#" in
+add,[45])
   valid "$2" && valid "$3" && valid "$4" && valid "${5:-any}"
   printf '  - name: %s\n    address: "%s"\n    port: "%s"\n    labels: {llm-d.ai/engine-type: sandwich, kind: "%s"}\n' \
     "$2" "$3" "$4" "${5:-any}" >"$parts/$2.new"
   mv "$parts/$2.new" "$parts/$2.part"
   ;;
-remove)
+remove,2)
   valid "$2"
   rm -f "$parts/$2.part"
   ;;
-cancel)
+cancel,2)
   valid "$2"
   rm -f "$parts/sandwich-$2-"*.part
   render
   scancel --batch --signal=TERM "$2"
   ;;
-prune)
-  for part in "$parts"/*.part; do
+prune,1)
+  # Without an answer of the controller, nothing is removed.
+  running=$(squeue --noheader --array --states=running --format='sandwich-%F-%K')
+  for part in "$parts"/sandwich-*.part; do
     [ -e "$part" ] || continue
-    job=${part##*/sandwich-} task=${job#*-}
-    job=${job%%-*} task=${task%.part}
-    squeue -h -j "${job}_$task" -t running 2>/dev/null | grep -q . || rm -f "$part"
+    name=$(basename "$part" .part)
+    # A job without an array has the task N/A and serves as task 0.
+    grep -qxF -e "$name" -e "${name%-0}-N/A" <<<"$running" || rm -f "$part"
   done
   ;;
 *)
-  sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
-  exit 2
+  usage
   ;;
 esac
 render

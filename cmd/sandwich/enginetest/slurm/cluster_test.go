@@ -31,7 +31,7 @@ type cluster struct {
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(t)
-	c.patience = 3 * time.Minute
+	c.patience = 10 * time.Minute
 	var nodes []string
 	for i, kind := range kinds {
 		nodes = append(nodes, fmt.Sprintf("NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=8 "+
@@ -215,15 +215,43 @@ func (c *cluster) run(name string, args ...string) string {
 // await polls for an event. It fails the test if it does not come within the cluster's patience.
 func (c *cluster) await(event string, happened func() bool) {
 	c.t.Helper()
+	if !c.comes(happened) {
+		c.t.Fatalf("after %s it has not happened that %s", c.patience, event)
+	}
+}
+
+// comes polls for an event and reports whether it comes within the cluster's patience.
+func (c *cluster) comes(happened func() bool) bool {
 	for end := time.Now().Add(c.patience); !happened(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.t.Fatalf("it never happened that %s", event)
+			return false
 		}
 	}
+	return true
 }
 
 // awaitJobs returns when no job waits or runs.
 func (c *cluster) awaitJobs() {
 	c.t.Helper()
-	c.await("all jobs have ended", func() bool { return c.run("squeue", "-h") == "" })
+	var running string
+	ended := func() bool { running = c.run("squeue", "-h", "-o", "%i %T %r %M %N"); return running == "" }
+	if !c.comes(ended) {
+		c.t.Fatalf("jobs still wait or run:\n%s\n%s", running, c.logs())
+	}
+}
+
+// logs returns the last lines of what the tasks wrote.
+func (c *cluster) logs() string {
+	c.t.Helper()
+	files, err := filepath.Glob(c.path("*.log"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, file := range files {
+		name := filepath.Base(file)
+		log := c.read(name)
+		fmt.Fprintf(&text, "%s: %s\n", name, log[max(0, len(log)-1000):])
+	}
+	return text.String()
 }

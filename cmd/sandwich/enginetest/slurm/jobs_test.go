@@ -53,7 +53,7 @@ func (j *jobs) prepare(presets ...string) {
 	binary := j.path("sandwich")
 	j.env = append(j.env, "SANDWICH="+binary, "BUDGET=10s", "TUNE_FLAGS="+tuneFlags)
 	j.run(binary, "plan", "export", filepath.Join(root(j.t), "plans", "testdata", "v2", "tuned.plan"), "--to", "slurm",
-		"--drain-delay", "3s", "--output", j.dir)
+		"--drain-delay", "15s", "--output", j.dir)
 	for _, preset := range presets {
 		model := j.path(preset + ".gguf")
 		j.run(binary, "model", "synth", "--preset", preset, "-o", model)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ A server that stops accepts requests for --drain-delay after SIGTERM, until load
 	return c
 }
 
-// check returns an error if a flag is out of range.
+// check returns an error if a flag is out of range or does not apply to the target.
 func (f *exportFlags) check() error {
 	switch {
 	case f.drainDelay < export.MinDrainDelay || f.drainDelay > time.Hour:
@@ -77,6 +78,8 @@ func (f *exportFlags) check() error {
 			f.drainDelay, export.MinDrainDelay)
 	case f.grace < time.Second || f.grace > 24*time.Hour:
 		return fmt.Errorf("--grace %s is out of range; give a time from 1s to 24h", f.grace)
+	case len(f.replicas) > 0 && slices.Contains(export.Targets(), f.to) && f.to != "haproxy" && f.to != "llm-d":
+		return fmt.Errorf("--replicas does not apply to --to %s, only to haproxy and llm-d; leave it out", f.to)
 	}
 	return nil
 }
