@@ -92,3 +92,9 @@ func readEntries(d *json.Decoder, depth int) (any, error) {
 	_, err := d.Token()
 	return dict, err
 }
+
+// Has reports whether d contains a key.
+func (d *Dict) Has(key string) bool {
+	_, ok := d.get(key)
+	return ok
+}

@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Values are nil, bool, int, float64, string, *List and *Dict, and values that only templates
-// create: undefined, *namespace and callables.
+// Values are nil, bool, int, float64, BigInt, string, *List and *Dict, and values that only
+// templates create: undefined, *namespace and callables.
 
 // List is a Python list, tuple or generator.
 type List struct {
 	Items     []any
 	Tuple     bool
-	Generator bool     // true even without elements, and no sequence, as in Python
-	Names     []string // attributes of a named tuple, in the order of its elements
+	Generator bool     // true even without elements, and no sequence
+	Names     []string // attributes of a named tuple
 }
 
 // NewList returns a list of values.
