@@ -26,10 +26,13 @@ func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (Prompt, error) {
 	}
 	h := chat.New(t.calls(), c.Messages, c.Tools)
 	try := func() (attempt, error) {
-		return tryVersions(ctx, h, func(v *chat.Version) (jinja.Output, error) { return format.render(ctx, t, h, v, c) })
+		return tryVersions(ctx, h, func(v *chat.Version) (jinja.Output, error) {
+			return format.render(ctx, t, h, v, c)
+		})
 	}
 	a, err := try()
-	if limit := new(jinja.LimitError); (err != nil || len(a.missing) > 0) && ctx.Err() == nil && !errors.As(err, &limit) {
+	limit := new(jinja.LimitError)
+	if (err != nil || len(a.missing) > 0) && ctx.Err() == nil && !errors.As(err, &limit) {
 		c.typed = true
 		b, failed := try()
 		if failed == nil && (err != nil || len(b.missing) < len(a.missing)) && !printsParts(b.out.Text) {
@@ -89,7 +92,8 @@ func printsParts(out jinja.Text) bool {
 	from := 0
 	for _, s := range out.Spans {
 		plain := out.Plain[from:s.From]
-		if strings.HasSuffix(plain, "{'type': 'text', 'text': '") || strings.HasSuffix(plain, `{"type": "text", "text": "`) {
+		if strings.HasSuffix(plain, "{'type': 'text', 'text': '") ||
+			strings.HasSuffix(plain, `{"type": "text", "text": "`) {
 			return true
 		}
 		from = s.To
