@@ -133,6 +133,9 @@ func (o *Options) read() (m *model.Model, shards *tp.Shards, err error) {
 		if m, err = modelfile.Load(o.File); err == nil {
 			shards, err = divideModel(m, o.Plan)
 		}
+		if path := o.File.Path(); err != nil && path != "" {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 	})
 	return m, shards, err
 }

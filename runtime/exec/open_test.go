@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -144,5 +146,27 @@ func TestCacheFitsMemory(t *testing.T) {
 	if per := int64(d.Layers * d.KVHeads * d.HeadDim * 4); refused != nil || takes.PerToken != per ||
 		takes.Bounded != 0 {
 		t.Errorf("%+v, %v; a token of a cache of f16 takes %d bytes", takes, refused, per)
+	}
+}
+
+// TestOpenNamesTheFile checks that the error for a file without a tensor names the file.
+func TestOpenNamesTheFile(t *testing.T) {
+	o := smallOptions(t, 1)
+	path := filepath.Join(t.TempDir(), "part.gguf")
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := gguf.NewWriter(out)
+	w.SetString("general.architecture", "llama")
+	if err := errors.Join(w.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if o.File, err = gguf.Open(path); err != nil {
+		t.Fatal(err)
+	}
+	defer o.File.Close()
+	if _, _, err := o.read(); err == nil || !strings.HasPrefix(err.Error(), path+": ") {
+		t.Errorf("got %v, want an error that begins with the path", err)
 	}
 }

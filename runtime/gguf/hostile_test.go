@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,57 @@ func (r *raw) tensor(name string, t Type, offset uint64, dims ...uint64) *raw {
 		r.u64(d)
 	}
 	return r.u32(uint32(t)).u64(offset)
+}
+
+// nested returns a file with an array in depth arrays.
+func nested(depth int) *raw {
+	r := preamble(3, 0, 1).key("deep", kindArray)
+	for range depth {
+		r.u32(uint32(kindArray)).u64(1)
+	}
+	return r.u32(uint32(kindU32)).u64(1).u32(7)
+}
+
+// odd are files that are valid though unusual, with the sizes in bytes of their tensors.
+var odd = map[string]struct {
+	file *raw
+	want []int
+}{
+	"nested array": {nested(15).zeros(64), nil},
+	"nested arrays": {preamble(3, 0, 2).key("a", kindArray).u32(uint32(kindArray)).u64(2).
+		u32(uint32(kindString)).u64(1).str("x").u32(uint32(kindU32)).u64(0).key("b", kindU32).u32(1), nil},
+	"tensor without elements": {preamble(3, 3, 0).tensor("a", F32, 0, 4).tensor("none", F32, 0, 0).
+		tensor("b", F32, 32, 4).zeros(256), []int{16, 0, 16}},
+	"rows without elements": {preamble(3, 1, 0).tensor("t", F32, 0, 4, 0).zeros(64), []int{0}},
+}
+
+// TestOdd checks that unusual but valid files are read.
+func TestOdd(t *testing.T) {
+	for name, c := range odd {
+		f, err := Parse(c.file.b)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, tensor := range f.Tensors() {
+			if len(tensor.Data) != c.want[i] {
+				t.Errorf("%s: tensor %s has %d bytes, want %d", name, tensor.Name, len(tensor.Data), c.want[i])
+			}
+		}
+	}
+}
+
+// TestOuterDimensions checks that outer dimensions of 1 are dropped.
+func TestOuterDimensions(t *testing.T) {
+	for _, dims := range [][]uint64{{4, 2}, {4, 2, 1}, {4, 2, 1, 1}} {
+		f, err := Parse(preamble(3, 1, 0).tensor("t", F32, 0, dims...).zeros(128).b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Tensors()[0].Dims; !slices.Equal(got, []int{4, 2}) {
+			t.Errorf("%v is read as %v", dims, got)
+		}
+	}
 }
 
 // hostile are files that must be refused, with a part of the sentence that must come back.
@@ -65,8 +117,12 @@ var hostile = map[string]struct {
 		kindArray).u32(uint32(kindString)).u64(2).str("x").u64(1 << 40).zeros(8), "element 1 of key"},
 	"array ends early": {preamble(3, 0, 1).key("a",
 		kindArray).u32(uint32(kindString)).u64(2).str("0123456789abcdef"), "ends in element 1 of 2"},
-	"nested array": {preamble(3, 0, 1).key("deep", kindArray).u32(uint32(kindArray)).u64(1).zeros(16),
-		"array of arrays"},
+	"nested array ends": {preamble(3, 0, 1).key("deep", kindArray).u32(uint32(kindArray)).u64(2).zeros(16),
+		`"deep" is 2`},
+	"nested array of unknown": {preamble(3, 0, 1).key("deep", kindArray).u32(uint32(kindArray)).u64(1).
+		u32(77).zeros(16),
+		"array of the unknown value type 77"},
+	"arrays nested deep": {nested(17), "nests arrays more than 16 levels deep"},
 	"unknown value type": {preamble(3, 0, 1).key("k", 13).zeros(16), `"k" has the unknown value type 13`},
 	"array of unknown": {preamble(3, 0, 1).key("k", kindArray).u32(77).u64(1).zeros(16),
 		"array of the unknown value type 77"},
@@ -80,8 +136,8 @@ var hostile = map[string]struct {
 	"no dimensions":   {preamble(3, 1, 0).tensor("t", F32, 0).zeros(64), "has 0 dimensions"},
 	"2^31 dimensions": {preamble(3, 1, 0).str("t").u32(1 << 31).zeros(64), "has 2147483648 dimensions"},
 	"five dimensions": {preamble(3, 1, 0).tensor("t", F32, 0, 1, 1, 1, 1, 1).zeros(64), "has 5 dimensions"},
-	"zero dimension": {preamble(3, 1, 0).tensor("t", F32, 0, 4, 0).zeros(64),
-		"impossible dimensions [4 0]"},
+	"zero dimension and overflow": {preamble(3, 1, 0).tensor("t", F32, 0, 0, 1<<40, 1<<40).zeros(64),
+		"impossible dimensions [0 1099511627776 1099511627776]"},
 	"2^60 rows": {preamble(3, 1, 0).tensor("blk.0.x", F32, 0, 1, 1<<60).zeros(64),
 		`"blk.0.x" has impossible dimensions`},
 	"product overflows to small": {preamble(3, 1, 0).tensor("t", F32, 0, 1<<32, 1<<32, 1).zeros(64),

@@ -74,15 +74,19 @@ func readValue(c *cursor, key string) value {
 	case v.kind == kindString:
 		v.raw = c.str(what)
 	case v.kind == kindArray:
-		readArray(c, key, &v)
+		readArray(c, key, &v, 1)
 	default:
 		c.fail(ErrDamaged, at, "key %s has the unknown %s", show(key), v.kind)
 	}
 	return v
 }
 
-// readArray reads the element kind, count and elements of an array into v.
-func readArray(c *cursor, key string, v *value) {
+// maxArrayDepth limits the nesting of arrays, which no model needs.
+const maxArrayDepth = 16
+
+// readArray reads the element kind, count and elements of an array into v. depth is the number of
+// arrays around its elements.
+func readArray(c *cursor, key string, v *value, depth int) {
 	at := c.pos
 	what := "the array of key " + show(key)
 	v.elem = kind(c.u32(what))
@@ -90,8 +94,20 @@ func readArray(c *cursor, key string, v *value) {
 	case c.err != nil:
 		return
 	case v.elem == kindArray:
-		c.fail(ErrUnsupported, at, "key %s holds an array of arrays; no model that this program runs needs one",
-			show(key))
+		v.count = c.count("the length of "+what, 4+8)
+		start := c.pos
+		for range v.count {
+			if depth >= maxArrayDepth {
+				c.fail(ErrDamaged, at, "key %s nests arrays more than %d levels deep", show(key), maxArrayDepth)
+			}
+			if c.err != nil {
+				return
+			}
+			readArray(c, key, &value{}, depth+1)
+		}
+		if c.err == nil {
+			v.raw = c.data[start:c.pos:c.pos]
+		}
 		return
 	case v.elem == kindString:
 		v.count = c.count("the length of "+what, 8)

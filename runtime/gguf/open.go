@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 
 	"sandwich/profiles/retention"
@@ -16,6 +17,8 @@ const (
 	keySplitNo      = "split.no"
 	keySplitCount   = "split.count"
 	keySplitTensors = "split.tensors.count"
+
+	copyAgain = "; copy or download it again" // remedy for damaged files
 )
 
 // Open maps the file at path read-only and checks its header. If path is one of several parts, such
@@ -66,12 +69,16 @@ func openPart(path string) (f *File, err error) {
 		return err
 	})
 	if err != nil {
-		if !errors.Is(err, ErrChanged) { // which names the file itself
+		switch {
+		case errors.Is(err, ErrChanged): // names the file itself
+		case errors.Is(err, ErrDamaged) && !strings.HasSuffix(err.Error(), copyAgain):
+			err = fmt.Errorf("%s: %w"+copyAgain, path, err)
+		default:
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 		return nil, errors.Join(err, m.close())
 	}
-	f.parts = []*mapping{m}
+	f.parts, f.path = []*mapping{m}, path
 	for _, t := range f.tensors {
 		t.part = m
 	}
@@ -100,7 +107,7 @@ func mapFile(path string) (*mapping, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	if st.Size() == 0 {
-		return nil, errors.Join(fmt.Errorf("%s: %w: the file is empty", path, ErrDamaged), file.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w: the file is empty"+copyAgain, path, ErrDamaged), file.Close())
 	}
 	data, unmap, err := mapBytes(file, st.Size())
 	if err != nil {
@@ -138,8 +145,8 @@ func openParts(path string, count uint64) (*File, error) {
 		}
 	}
 	if n, ok := whole.Uint(keySplitTensors); ok && n != uint64(len(whole.tensors)) {
-		err := fmt.Errorf("%s: %w: key %q says %d tensors, the %d parts hold %d", path, ErrDamaged, keySplitTensors, n,
-			count, len(whole.tensors))
+		err := fmt.Errorf("%s: %w: key %q says %d tensors, the %d parts hold %d"+copyAgain, path, ErrDamaged,
+			keySplitTensors, n, count, len(whole.tensors))
 		return nil, errors.Join(err, whole.Close())
 	}
 	return whole, nil
@@ -150,8 +157,8 @@ func checkPart(f *File, path string, no, count uint64) error {
 	gotNo, _ := f.Uint(keySplitNo)
 	gotCount, _ := f.Uint(keySplitCount)
 	if gotNo != no || gotCount != count {
-		return fmt.Errorf("%s: %w: its header says part %d of %d, its name part %d of %d", path, ErrDamaged, gotNo+1,
-			gotCount, no+1, count)
+		return fmt.Errorf("%s: %w: its header says part %d of %d, its name part %d of %d"+copyAgain, path, ErrDamaged,
+			gotNo+1, gotCount, no+1, count)
 	}
 	return nil
 }
@@ -164,7 +171,8 @@ func join(whole, part *File, path string) (*File, error) {
 	}
 	for _, t := range part.tensors {
 		if whole.byName[t.Name] != nil {
-			return whole, fmt.Errorf("%s: %w: tensor %s is also in an earlier part", path, ErrDamaged, show(t.Name))
+			return whole, fmt.Errorf("%s: %w: tensor %s is also in an earlier part"+copyAgain, path, ErrDamaged,
+				show(t.Name))
 		}
 		whole.byName[t.Name] = t
 	}

@@ -16,6 +16,7 @@ type File struct {
 	tensors []*Tensor
 	byName  map[string]*Tensor
 	parts   []*mapping // the mapped files; none for a file made by Parse
+	path    string     // of the first part; empty for a file made by Parse
 	size    int64      // bytes of all parts
 	header  int        // bytes of the header
 
@@ -26,8 +27,8 @@ type File struct {
 type Tensor struct {
 	Name string
 	Type Type
-	// Dims has one to four positive dimensions in ggml's order: the row length (K), the number of
-	// rows (N), and outer dimensions.
+	// Dims has one to four dimensions in ggml's order: the row length (K), the number of rows (N),
+	// and outer dimensions without those of 1 at the end. A tensor with a dimension of 0 has no data.
 	Dims []int
 	Data []byte // blocks of the rows in order; part of the file, read-only
 
@@ -51,6 +52,9 @@ func (f *File) Tensor(name string) (t *Tensor, ok bool) {
 
 // Tensors returns all tensors in the order of the parts and of their headers.
 func (f *File) Tensors() []*Tensor { return slices.Clone(f.tensors) }
+
+// Path returns the path of the first part, or "" for a file made by Parse.
+func (f *File) Path() string { return f.path }
 
 // Size returns the size of all parts in bytes.
 func (f *File) Size() int64 { return f.size }
@@ -125,6 +129,10 @@ func readPreamble(c *cursor) (nTensors uint64, nKeys int) {
 		if kind := detectFormat(c.data); kind != "" {
 			c.fail(ErrUnsupported, 0, "this is %s, and models are GGUF files; `sandwich tune` and "+
 				"`sandwich tree` read the shapes of a Hugging Face config.json", kind)
+			return 0, 0
+		}
+		if bytes.HasPrefix(c.data, []byte("version https://git-lfs")) {
+			c.fail(ErrUnsupported, 0, "this is a pointer of Git LFS; fetch the model with `git lfs pull`")
 			return 0, 0
 		}
 		c.fail(ErrDamaged, 0, "a GGUF file begins with %q, this one with %q", magic, c.data[:min(4, len(c.data))])
@@ -245,6 +253,9 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 			strings.Join(typeNames(), ", "))
 		elems = 1
 	}
+	for nDims > 2 && dims[nDims-1] == 1 {
+		nDims--
+	}
 	n, ok := product(dims[:nDims])
 	if !ok || n > 1<<56 {
 		c.fail(ErrDamaged, at, "tensor %s has impossible dimensions %d", show(name), dims[:nDims])
@@ -263,16 +274,19 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 	return info
 }
 
-// product returns the product of the dimensions. ok is false if one is zero or the product
+// product returns the product of the dimensions. ok is false if the product of those that are not 0
 // overflows.
 func product(dims []uint64) (n uint64, ok bool) {
 	n = 1
 	for _, d := range dims {
-		hi, lo := bits.Mul64(n, d)
-		if d == 0 || hi != 0 {
+		hi, lo := bits.Mul64(n, max(d, 1))
+		if hi != 0 {
 			return 0, false
 		}
 		n = lo
+	}
+	if slices.Contains(dims, 0) {
+		return 0, true
 	}
 	return n, true
 }
@@ -302,6 +316,7 @@ func (f *File) placeTensors(data []byte, infos []tensorInfo, alignment uint64, h
 // checkOverlap returns an error if two tensors share bytes. Otherwise the tensors of a small file
 // could need any amount of memory once they are converted. It sorts infos by offset.
 func checkOverlap(infos []tensorInfo) error {
+	infos = slices.DeleteFunc(infos, func(in tensorInfo) bool { return in.bytes == 0 })
 	slices.SortFunc(infos, func(a, b tensorInfo) int {
 		if a.offset != b.offset {
 			if a.offset < b.offset {

@@ -173,7 +173,7 @@ func (l *lexer) raw() bool {
 		}
 		at += from
 		from = at + 2
-		sign := strings.HasPrefix(l.rest[from:], "-")
+		sign := l.rest[from : from+min(1, len(l.rest)-from)]
 		inner := strings.TrimLeftFunc(strings.TrimLeft(l.rest[from:], "-+"), object.IsSpace)
 		after, ok := strings.CutPrefix(inner, "endraw")
 		if !ok {
@@ -181,9 +181,9 @@ func (l *lexer) raw() bool {
 		}
 		text, start := l.rest[:at], strings.LastIndexByte(l.rest[:at], '\n')+1
 		switch {
-		case sign:
+		case sign == "-":
 			text = strings.TrimRightFunc(text, object.IsSpace)
-		case start > 0 && strings.TrimFunc(text[start:], object.IsSpace) == "":
+		case sign != "+" && start > 0 && strings.TrimFunc(text[start:], object.IsSpace) == "":
 			text = text[:start]
 		}
 		l.add(data, text)

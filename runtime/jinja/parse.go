@@ -150,6 +150,8 @@ func (p *parser) block(line int) statement {
 		return p.withBlock(line)
 	case "generation":
 		return &withBlock{line: line, body: p.bodyTo("endgeneration")}
+	case "block":
+		return p.namedBlock(line)
 	case "break", "continue":
 		p.close()
 		return jump(tag)
@@ -220,6 +222,19 @@ func (p *parser) withBlock(line int) statement {
 		s.values = append(s.values, p.expression())
 	}
 	s.body = p.bodyTo("endwith")
+	return s
+}
+
+// namedBlock reads a block that an extending template could replace. No template extends another
+// one here, so it is a plain block with a scope.
+func (p *parser) namedBlock(line int) statement {
+	called := p.expectName()
+	p.accept(name, "scoped")
+	p.close()
+	s := &withBlock{line: line, body: p.body("endblock")}
+	p.at++
+	p.accept(name, called)
+	p.close()
 	return s
 }
 

@@ -44,6 +44,17 @@ func TestJinja2(t *testing.T) {
 	}
 }
 
+// TestBigIntegers checks that integers of a document above 64 bits print exactly, as in Python.
+func TestBigIntegers(t *testing.T) {
+	vars := fromJSON(t, []byte(`{"v": {"maximum": 18446744073709551615, "minimum": -99999999999999999999}}`))
+	const source = "{{ v|tojson }} {{ v }} {{ v.maximum is integer and v.maximum > 1 }} {{ v.minimum + 1 < 0 }}"
+	const want = `{"maximum": 18446744073709551615, "minimum": -99999999999999999999} ` +
+		`{'maximum': 18446744073709551615, 'minimum': -99999999999999999999} True True`
+	if got, err := render(t, source, vars.(*object.Dict)); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
 func render(t *testing.T, source string, vars *object.Dict) (string, error) {
 	t.Helper()
 	template, err := Parse(source)

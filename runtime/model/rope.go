@@ -125,7 +125,7 @@ func (r *Rope) CheckFactors() error {
 	if l := r.Long; l != nil && (l.Short == nil || l.Long == nil) {
 		if l.Short != l.Long {
 			return fmt.Errorf("the file has only one of the tensors rope_factors_short and rope_factors_long: " +
-				"it is damaged")
+				"it is damaged, convert or download it again")
 		}
 		r.Long = nil
 	}

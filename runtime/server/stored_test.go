@@ -102,3 +102,49 @@ func TestFailedIsNotStored(t *testing.T) {
 		t.Errorf("resp_%s: %d %s in %s", id, w.Code, w.Body, stream)
 	}
 }
+
+// TestInputItems checks the list of the input of a stored answer.
+func TestInputItems(t *testing.T) {
+	s := New(&calling{}, Options{APIKeys: []string{"ours", "theirs"}})
+	one := answered(t, s, "ours", `{"input":"Hi"}`)
+	id := at(one, "id").(string)
+	two := answered(t, s, "ours", `{"input":[{"role":"system","content":"S"},{"id":"m1","role":"user","content":[`+
+		`{"type":"input_text","text":"U"}]},{"role":"assistant","content":"A"},{"role":"user","content":"V"}]}`)
+	get := func(key, id, query string) (int, any) {
+		w := as(s, key, "GET", responsesPath+"/"+id+"/input_items"+query, "")
+		return w.Code, parsed(t, w.Body.Bytes())
+	}
+	code, list := get("ours", id, "")
+	if code != 200 || at(list, "object") != "list" || at(list, "data", 0, "content", 0, "text") != "Hi" ||
+		at(list, "data", 0, "type") != "message" || at(list, "data", 0, "role") != "user" ||
+		at(list, "has_more") != false || at(list, "first_id") != at(list, "data", 0, "id") {
+		t.Errorf("%d %v", code, list)
+	}
+	texts := func(query string) string {
+		code, list := get("ours", at(two, "id").(string), query)
+		if code != 200 {
+			return fmt.Sprint(code, " ", at(list, "error", "param"))
+		}
+		var said []string
+		for _, item := range at(list, "data").([]any) {
+			said = append(said, at(item, "content", 0, "type").(string)+" "+at(item, "content", 0, "text").(string))
+		}
+		return strings.Join(said, "|") + fmt.Sprint(" ", at(list, "has_more"))
+	}
+	for query, want := range map[string]string{
+		"":                            "input_text V|output_text A|input_text U|input_text S false",
+		"?order=asc&limit=2":          "input_text S|input_text U true",
+		"?order=asc&limit=2&after=m1": "output_text A|input_text V false",
+		"?order=up":                   "400 order",
+		"?limit=0":                    "400 limit",
+		"?limit=x":                    "400 limit",
+		"?after=nobody":               "400 after",
+	} {
+		if got := texts(query); got != want {
+			t.Errorf("%q: got %s, want %s", query, got, want)
+		}
+	}
+	if code, _ := get("theirs", id, ""); code != 404 {
+		t.Errorf("another key: %d", code)
+	}
+}

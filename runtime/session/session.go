@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,12 +93,12 @@ func Open(path string, h Hooks) (*Session, error) {
 	s := &Session{Name: name, File: file, Hooks: h}
 	if s.Shape, err = modelshape.Of(file); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", cmp.Or(path, name), err)
 	}
 	c, err := arch.ConfigOf(file)
 	if err != nil {
 		s.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", cmp.Or(path, name), err)
 	}
 	s.Pooling, s.Scores = c.Pooling, c.Scoring.Count > 0
 	s.Tok, s.tokErr = tokenizer.New(file)
@@ -189,7 +190,7 @@ func (s *Session) WithRunner(ctx context.Context, positions, limit, logitRows in
 // CheckTokenizer returns an error if the vocabulary cannot be used.
 func (s *Session) CheckTokenizer() error {
 	if s.tokErr != nil {
-		return fmt.Errorf("%s: %w", s.Name, s.tokErr)
+		return fmt.Errorf("%s: %w", cmp.Or(s.File.Path(), s.Name), s.tokErr)
 	}
 	return nil
 }

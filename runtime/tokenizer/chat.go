@@ -14,8 +14,8 @@ import (
 // Chat renders a conversation with tokenizer.chat_template, or with the format that ChatFormat
 // names if the model has no template. The text may start with the spelling of BOS; EncodeChat does
 // not add a second one. If the template refuses the messages or does not show a system, user or
-// tool text, Chat merges messages and renders them again (package chat). It returns the cause of
-// ctx soon after ctx ends.
+// tool text, Chat merges messages and renders them again (package chat), at last with contents as
+// lists of parts. It returns the cause of ctx soon after ctx ends.
 func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (Prompt, error) {
 	if err := checkMessages(c.Messages); err != nil {
 		return Prompt{}, err
@@ -25,7 +25,20 @@ func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (Prompt, error) {
 		return Prompt{}, err
 	}
 	h := chat.New(t.calls(), c.Messages, c.Tools)
-	a, err := tryVersions(ctx, h, func(v *chat.Version) (jinja.Output, error) { return format.render(ctx, t, h, v, c) })
+	try := func() (attempt, error) {
+		return tryVersions(ctx, h, func(v *chat.Version) (jinja.Output, error) {
+			return format.render(ctx, t, h, v, c)
+		})
+	}
+	a, err := try()
+	limit := new(jinja.LimitError)
+	if (err != nil || len(a.missing) > 0) && ctx.Err() == nil && !errors.As(err, &limit) {
+		c.typed = true
+		b, failed := try()
+		if failed == nil && (err != nil || len(b.missing) < len(a.missing)) && !printsParts(b.out.Text) {
+			a, err = b, nil
+		}
+	}
 	if err != nil {
 		return Prompt{}, err
 	}
@@ -71,6 +84,21 @@ func tryVersions(ctx context.Context, h *chat.History,
 		return best, nil
 	}
 	return best, err
+}
+
+// printsParts reports whether a template printed the list of parts of a content instead of their
+// texts.
+func printsParts(out jinja.Text) bool {
+	from := 0
+	for _, s := range out.Spans {
+		plain := out.Plain[from:s.From]
+		if strings.HasSuffix(plain, "{'type': 'text', 'text': '") ||
+			strings.HasSuffix(plain, `{"type": "text", "text": "`) {
+			return true
+		}
+		from = s.To
+	}
+	return false
 }
 
 // EncodeChat encodes a prompt. If the model asks for BOS, the result starts with exactly one,

@@ -58,8 +58,10 @@ func TestChatTemplate(t *testing.T) {
 		{"slices and loop", "{% set rest = messages[1:] %}{% for m in rest %}{{ loop.index0 }}{{ m.role }}{% if " +
 			"not loop.last %},{% endif %}{% endfor %}", "0user,1assistant,2user"},
 		{"one message, from the end", "{% set one = messages[:1] %}{{ one[-1].role }}", "system"},
-		{"undefined is false", "{% if tools %}T{% endif %}{% if tools is defined %}D{% endif %}{% if x is none " +
+		{"undefined is false", "{% if y %}T{% endif %}{% if y is defined %}D{% endif %}{% if x is none " +
 			"%}N{% endif %}{{ x }}", ""},
+		{"tools and documents are None", "{% if tools is not none or documents is not none %}T{% endif %}" +
+			"{{ tools is defined and documents is defined }}", "True"},
 		{"string methods", "{{ messages[1].content.strip() }}|{{ 'a, b'.split(', ')[-1] }}|{{ " +
 			"'a</t>b'.split('</t>', 1)[1] }}|{{ 'x'.split('y')[-1] }}|{{ 'abc'.replace('b', '') }}|{{ " +
 			"'\\n\\na'.lstrip('\\n') }}", "Hi|b|b|x|ac|a"},

@@ -28,6 +28,8 @@ type Conversation struct {
 	Variables string
 	Reply     bool          // end the text where the assistant's reply starts
 	Warnings  *api.Warnings // collects what was moved or left out; may be nil
+
+	typed bool // contents are lists of parts with a type, for templates that read nothing else
 }
 
 func checkMessages(msgs []api.Message) error {

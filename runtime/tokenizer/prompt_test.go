@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/chat"
 )
 
 // TestContinued checks that a prompt that the answer continues ends with the text of the last
@@ -114,6 +115,58 @@ func TestRepairsKeepMost(t *testing.T) {
 		"user", "bad words"), Warnings: &w})
 	if err != nil || got != "<system>\nS\n</system>\n\nU|A|" || len(w.List()) != 2 {
 		t.Errorf("got %q, %v, warnings %q", got, err, w.List())
+	}
+}
+
+// TestTypedContents checks that templates that read contents as lists of parts only get such lists,
+// and other templates never print one.
+func TestTypedContents(t *testing.T) {
+	const parts = "{% for m in messages %}{{ m.role }}:{% for p in m.content %}{% if p.type == 'text' %}" +
+		"{{ p.text | trim }};{% endif %}{% endfor %}{% endfor %}"
+	const strict = "{% if messages[0].content is string %}{{ raise_exception('parts only') }}{% endif %}" + parts
+	for _, c := range []struct{ template, want string }{
+		{parts, "system:S;user:U;assistant:A;user:V;"},
+		{strict, "system:S;user:U;assistant:A;user:V;"},
+		{"{% for m in messages %}{{ m.content[0].text + '|' }}{% endfor %}", "S|U |A|V|"},
+		{"{% for m in messages %}{{ m.content.x }}{% endfor %}", ""},
+		{"{% for m in messages %}{{ m.content if m.role == 'system' }}{% endfor %}", "S"},
+	} {
+		got, err := text(t, chatty(t, c.template), Conversation{Messages: said("system", "S", "user", "U ", "assistant",
+			"A", "user", "V")})
+		if err != nil || got != c.want {
+			t.Errorf("%s: got %q, %v, want %q", c.template, got, err, c.want)
+		}
+	}
+}
+
+// TestReasoningNames checks the names by which templates read the reasoning of a message.
+func TestReasoningNames(t *testing.T) {
+	call := []api.ToolCall{{ID: "call00001", Name: fruit.Name, Arguments: `{"z": "x"}`}}
+	for _, c := range []struct {
+		m    api.Message
+		want string
+	}{
+		{api.Message{Role: "assistant", Reasoning: "R", Calls: call}, "R R R"},
+		{api.Message{Role: "assistant", Reasoning: "R", Content: "A", Calls: call}, "R R "},
+		{api.Message{Role: "assistant", Reasoning: "R", Content: "A"}, "R R R"},
+		{api.Message{Role: "assistant", Content: "A"}, "  "},
+	} {
+		const template = "{% set m = messages[0] %}{{ m.reasoning_content }} {{ m.reasoning }} {{ m.thinking }}"
+		tok := chatty(t, template)
+		h := chat.New(tok.calls(), []api.Message{{Role: c.m.Role, Reasoning: "R", Content: c.m.Content}}, nil)
+		var v *chat.Version
+		for v = range h.Versions(t.Context()) {
+			break
+		}
+		v.Messages[0].Reasoning, v.Messages[0].Calls = c.m.Reasoning, c.m.Calls
+		format, err := tok.chat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := format.render(t.Context(), tok, h, v, Conversation{})
+		if err != nil || out.Plain != c.want {
+			t.Errorf("%+v: got %q, %v, want %q", c.m, out.Plain, err, c.want)
+		}
 	}
 }
 

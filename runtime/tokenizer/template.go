@@ -66,7 +66,7 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, h *chat.His
 	input := len(talk.Variables)
 	messages := make([]any, len(v.Messages))
 	for i := range v.Messages {
-		if messages[i], err = messageValue(&v.Messages[i], arguments); err != nil {
+		if messages[i], err = messageValue(&v.Messages[i], arguments, talk.typed); err != nil {
 			return out, fmt.Errorf("%w: the arguments of a call in message %d are not valid JSON: %v", ErrMessages, i,
 				err)
 		}
@@ -81,6 +81,11 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, h *chat.His
 		Set("bos_token", string(t.Piece(t.bos))).
 		Set("eos_token", string(t.Piece(t.eos))).
 		Set("unk_token", string(t.Piece(t.unknown)))
+	for _, name := range []string{"tools", "documents"} { // transformers defines both
+		if !vars.Has(name) {
+			vars.Set(name, nil)
+		}
+	}
 	if len(v.Tools) > 0 {
 		list, size, err := toolList(v.Tools)
 		if err != nil {
@@ -114,11 +119,19 @@ func sizeOf(m *chat.Message) int {
 	return size
 }
 
-// messageValue returns the value of a message in the form that templates read.
-func messageValue(m *chat.Message, arguments func(string) (any, error)) (*jinja.Dict, error) {
-	value := new(jinja.Dict).Set("role", m.Role).Set("content", m.Content().Value())
+// messageValue returns the value of a message in the form that templates read. Reasoning has several
+// names. Templates that read thinking refuse it next to both a text and calls.
+func messageValue(m *chat.Message, arguments func(string) (any, error), typed bool) (*jinja.Dict, error) {
+	content := m.Content()
+	value := new(jinja.Dict).Set("role", m.Role).Set("content", content.Value())
+	if typed {
+		value.Set("content", jinja.NewList(new(jinja.Dict).Set("type", "text").Set("text", content.Value())))
+	}
 	if m.Reasoning != "" {
-		value.Set("reasoning_content", m.Reasoning)
+		value.Set("reasoning_content", m.Reasoning).Set("reasoning", m.Reasoning)
+		if content.Plain == "" || len(m.Calls) == 0 {
+			value.Set("thinking", m.Reasoning)
+		}
 	}
 	if m.CallID.Plain != "" {
 		value.Set("tool_call_id", callID(m.CallID).Value())

@@ -198,13 +198,18 @@ func TestUnsupportedPattern(t *testing.T) {
 	}
 }
 
-// TestNoParameters checks that a tool without parameters is called with an empty object, and one
-// with an empty schema with any object.
+// TestNoParameters checks that a tool without parameters, or with an empty list of properties, is
+// called with an empty object, and one with an empty schema with any object.
 func TestNoParameters(t *testing.T) {
 	for _, c := range []struct {
 		schema string
 		any    bool
-	}{{"", false}, {"null", false}, {"{}", true}, {`{"type":"object"}`, true}} {
+	}{{"", false}, {"null", false}, {"{}", true}, {`{"type":"object"}`, true},
+		{`{"type":"object","properties":{}}`, false},
+		{`{"type": "object", "properties": { }, "required": [], "title": "Now", "$schema": "x"}`, false},
+		{`{"type":"object","properties":{},"additionalProperties":true}`, true},
+		{`{"type":"object","properties":{},"patternProperties":{"^a":{}}}`, true},
+		{`{"type":"object","properties":{"a":{}}}`, true}} {
 		g, _, err := compiled(t, "hermes", c.schema, false)
 		if err != nil {
 			t.Errorf("%q: %v", c.schema, err)

@@ -97,10 +97,40 @@ func readTools(tools []api.Tool) []tool {
 			out[i].text = []byte(noArguments)
 		case "{}":
 			out[i].text = []byte(anyArguments)
+		default:
+			if statesNoProperties(out[i].text) {
+				out[i].text = []byte(noArguments)
+			}
 		}
 		out[i].params = readParams([]byte(t.Parameters))
 	}
 	return out
+}
+
+// statesNoProperties reports whether the schema of a tool has an empty list of properties and
+// nothing that permits others. Clients declare functions without arguments so.
+func statesNoProperties(schema []byte) bool {
+	var s map[string]json.RawMessage
+	if json.Unmarshal(schema, &s) != nil || !strings.EqualFold(string(s["type"]), `"object"`) {
+		return false
+	}
+	var properties, required any
+	if json.Unmarshal(s["properties"], &properties) != nil {
+		return false
+	}
+	if raw, ok := s["required"]; ok && json.Unmarshal(raw, &required) != nil {
+		return false
+	}
+	names, isObject := properties.(map[string]any)
+	wanted, isList := required.([]any)
+	for key := range s {
+		switch key {
+		case "type", "properties", "required", "title", "description", "$schema", "$id", "$comment":
+		default:
+			return false
+		}
+	}
+	return isObject && len(names) == 0 && (required == nil || isList && len(wanted) == 0)
 }
 
 // readParams returns the properties of a schema in order, or nil if it is not the schema of an

@@ -20,7 +20,7 @@ func init() {
 			return nil
 		},
 		Read: func(m *metadata.Reader, c *model.Config) {
-			if m.Has("expert_count") {
+			if m.CountOr("expert_count", model.MaxExperts) > 0 {
 				m.Experts(c)
 			}
 		},

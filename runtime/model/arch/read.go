@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -89,6 +90,10 @@ func ConfigOf(f *gguf.File) (model.Config, error) {
 func ConfigErrors(f *gguf.File) (model.Config, []error) {
 	if err := metadata.CheckPurpose(f); err != nil {
 		return model.Config{}, []error{err}
+	}
+	if f.Architecture() == "" {
+		return model.Config{}, []error{errors.New("the file has no general.architecture: " +
+			"it is not a model, or it is damaged; convert or download it again")}
 	}
 	a, err := Find(f.Architecture())
 	if err != nil {

@@ -28,7 +28,8 @@ func ReadFile(f *gguf.File, arch string, read func(*Reader, *model.Config)) (mod
 	m.errs = append(m.errs, source.unread()...)
 	embed, ok := f.Tensor(model.EmbedTensor)
 	if !ok || len(embed.Dims) != 2 {
-		m.Fail("the file has no matrix %s: it is not a complete %s model", model.EmbedTensor, c.Arch)
+		m.Fail("the file has no matrix %s: it is not a complete %s model; convert or download it again",
+			model.EmbedTensor, c.Arch)
 	}
 	if len(m.errs) > 0 {
 		return c, m.errs

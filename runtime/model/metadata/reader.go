@@ -28,7 +28,7 @@ func (m *Reader) missingKeyHint() string {
 	if m.from == fromPlan {
 		return "an earlier version wrote it, make a new one with `sandwich tune`"
 	}
-	return fmt.Sprintf("it is not a complete %s model", m.arch)
+	return fmt.Sprintf("it is not a complete %s model; convert or download it again", m.arch)
 }
 
 // Sources in error messages.

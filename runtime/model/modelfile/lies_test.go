@@ -171,6 +171,7 @@ func TestPurpose(t *testing.T) {
 		"mmproj":                  func(w *gguf.Writer) { w.SetString("general.architecture", "clip") },
 		"adapter (lora)":          func(w *gguf.Writer) { w.SetString("adapter.type", "lora") },
 		`architecture "mamba" is`: func(w *gguf.Writer) { w.SetString("general.architecture", "mamba") },
+		"has no general.arch":     func(w *gguf.Writer) { w.SetString("general.name", "a") },
 		"gpt-oss":                 func(w *gguf.Writer) { w.SetString("general.architecture", "rwkv") },
 	} {
 		var out bytes.Buffer
@@ -190,6 +191,26 @@ func TestPurpose(t *testing.T) {
 		if err != nil || !strings.Contains(report.Refused, want) {
 			t.Errorf("%q, %v; want it to say %q", report.Refused, err, want)
 		}
+	}
+}
+
+// TestNoExperts checks that a count of 0 experts means a model without experts.
+func TestNoExperts(t *testing.T) {
+	raw := write(t, synth.Small("llama"), gguf.F32, 1)
+	text := func(b []byte, s string) []byte {
+		return append(binary.LittleEndian.AppendUint64(b, uint64(len(s))), s...)
+	}
+	more := append(text(nil, "llama.expert_count"), 4, 0, 0, 0, 0, 0, 0, 0)
+	more = text(append(text(more, "x.y"), 8, 0, 0, 0), "7 bytes") // together 64 bytes, which keeps the alignment
+	const keysAt, end = 16, 24
+	raw = slices.Concat(raw[:end], more, raw[end:])
+	binary.LittleEndian.PutUint64(raw[keysAt:], binary.LittleEndian.Uint64(raw[keysAt:])+2)
+	f, err := gguf.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := modelfile.Load(f); err != nil || m.Experts.Count != 0 {
+		t.Errorf("%v, want a model without experts", err)
 	}
 }
 

@@ -75,14 +75,16 @@ func bind(s tensors.Spec, f *gguf.File, arch string) error {
 	t, ok := f.Tensor(s.Name)
 	switch {
 	case !ok && !s.Optional:
-		return fmt.Errorf("the file has no tensor %s: it is not a complete %s model", s.Name, arch)
+		return fmt.Errorf("the file has no tensor %s: it is not a complete %s model; convert or download it again",
+			s.Name, arch)
 	case !ok:
 		if s.Fixed == nil {
 			*s.Vector = nil
 		}
 		return nil
 	case !tensors.SameDims(t.Dims, s.Dims):
-		return fmt.Errorf("tensor %s has shape %v, but the model's sizes require %v", s.Name, t.Dims, s.Dims)
+		return fmt.Errorf("tensor %s has shape %v, but the model's sizes require %v; convert or download it again",
+			s.Name, t.Dims, s.Dims)
 	case s.Vector != nil:
 		return readVector((*s.Vector), t)
 	case t.Type.Desc() == nil:

@@ -33,8 +33,8 @@ func unknown(m *model.Model, f *gguf.File, specs []tensors.Spec) (wrong []error)
 			wrong = append(wrong, unsupportedTensor(m, t.Name))
 		case !ok || known[t.Name] || ignoredTensors[name] || strings.HasSuffix(name, inputScale):
 		case uint64(layer) >= layers:
-			wrong = append(wrong, fmt.Errorf("tensor %.80s is of layer %d, but the file has %d layers: it is damaged",
-				t.Name, layer, layers))
+			wrong = append(wrong, fmt.Errorf("tensor %.80s is of layer %d, but the file has %d layers: "+
+				"it is damaged, convert or download it again", t.Name, layer, layers))
 		case layer < m.Dims.Layers && !isUnusedKV(m, layer, name): // later layers predict further tokens
 			wrong = append(wrong, unsupportedTensor(m, t.Name))
 		}
@@ -72,8 +72,8 @@ func inconsistent(f *gguf.File, specs []tensors.Spec) (wrong []error) {
 	for _, s := range specs {
 		_, name, _ := layerOf(s.Name)
 		if _, here := f.Tensor(s.Name); s.Expected && !here && has[name] {
-			wrong = append(wrong, fmt.Errorf("the file has no tensor %s, which other layers have: it is damaged",
-				s.Name))
+			wrong = append(wrong, fmt.Errorf("the file has no tensor %s, which other layers have: "+
+				"it is damaged, convert or download it again", s.Name))
 		}
 	}
 	return wrong

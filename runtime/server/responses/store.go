@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 
 	"sandwich/runtime/server/apierr"
@@ -254,12 +255,17 @@ func noResponse(status int, id string) *apierr.Error {
 		"unknown response %q; it was not stored, belongs to another API key, or was evicted", jsontext.Clip(id))
 }
 
-// Get handles GET /v1/responses/{id}. The id is a path value of the request.
+// Get handles GET /v1/responses/{id} and /v1/responses/{id}/input_items. The id, with the rest of
+// the path, is a path value of the request.
 func (s *API) Get(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
+	id, items := strings.CutSuffix(r.PathValue("id"), inputItems)
 	t := s.answers.get(w.(*exchange.Exchange).Salt, id)
 	if t == nil {
 		noResponse(http.StatusNotFound, id).Write(w)
+		return
+	}
+	if items {
+		listItems(w, r, t)
 		return
 	}
 	jsontext.Write(w, http.StatusOK, t.body)

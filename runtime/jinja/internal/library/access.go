@@ -22,8 +22,13 @@ func (r *Run) Attribute(v any, name string) any {
 	if m := method(v, name); m != nil {
 		return m
 	}
-	if d, ok := v.(*object.Dict); ok {
-		return r.Element(d, name)
+	switch v := v.(type) {
+	case *object.Dict:
+		return r.Element(v, name)
+	case *object.List:
+		if i := slices.Index(v.Names, name); i >= 0 {
+			return v.Items[i]
+		}
 	}
 	return object.Undefined("a " + object.TypeName(v) + " has no attribute '" + name + "'")
 }

@@ -68,6 +68,16 @@ func (a *Arguments) integer(i int, name string, otherwise int) int {
 	return n
 }
 
+// positive returns an integer argument, which is needed and must be at least 1.
+func (a *Arguments) positive(i int, name string) int {
+	a.need(i, name)
+	n := a.integer(i, name, 0)
+	if n < 1 {
+		object.Fail("%s needs at least 1 as argument %s", a.Who, name)
+	}
+	return n
+}
+
 func (a *Arguments) flag(i int, name string, otherwise bool) bool {
 	if v, ok := a.Value(i, name); ok {
 		return object.Truth(v)

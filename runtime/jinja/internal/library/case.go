@@ -31,7 +31,7 @@ func capitals(separates func(rune) bool) func(rune) rune {
 	return func(c rune) rune {
 		first := starts
 		if starts = separates(c); first {
-			return unicode.ToUpper(c)
+			return unicode.ToTitle(c)
 		}
 		return unicode.ToLower(c)
 	}

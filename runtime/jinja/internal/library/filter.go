@@ -24,6 +24,9 @@ func init() {
 
 		"length": filterLength, "count": filterLength, "first": filterFirst, "last": filterLast,
 		"list": filterList, "items": filterItems, "dictsort": filterDictsort, "sort": filterSort,
+		"batch": filterBatch, "slice": filterSlice, "truncate": filterTruncate, "urlencode": filterURL,
+		"forceescape": filterEscape,
+
 		"reverse": filterReverse, "unique": filterUnique, "groupby": filterGroupby, "join": filterJoin,
 		"map": filterMap, "sum": filterSum, "max": extreme(1), "min": extreme(-1),
 		"select": choose(true, false), "selectattr": choose(true, true),
@@ -152,7 +155,7 @@ func filterFormat(r *Run, in any, a *Arguments) any {
 	return r.Printf(r.TextOf(in), &object.List{Items: a.Positional, Tuple: true}).Value()
 }
 
-// filterIndent indents lines. By default it skips the first line and blank lines.
+// filterIndent indents lines. By default it skips the first line, and blank lines after it.
 func filterIndent(r *Run, in any, a *Arguments) any {
 	pad := "    "
 	if width, ok := a.Value(0, "width"); ok {
@@ -167,7 +170,7 @@ func filterIndent(r *Run, in any, a *Arguments) any {
 	t, from := r.TextOf(in), 0
 	for i := 0; ; i++ {
 		line, _, more := strings.Cut(t.Plain[from:], "\n")
-		if (i > 0 || first) && (line != "" || blank) {
+		if i == 0 && first || i > 0 && (line != "" || blank) {
 			out.Print(pad)
 		}
 		end := from + len(line)
@@ -188,20 +191,27 @@ func filterRound(_ *Run, in any, a *Arguments) any {
 		object.Strict(in)
 		object.Fail("round needs a number")
 	}
-	scale := math.Pow(10, float64(a.integer(0, "precision", 0)))
-	f := object.ToFloat(n) * scale
-	switch a.text(1, "method", "common") {
-	case "ceil":
-		f = math.Ceil(f)
-	case "floor":
-		f = math.Floor(f)
-	default:
-		f = math.RoundToEven(f)
+	precision := min(max(a.integer(0, "precision", 0), -400), 400)
+	method := a.text(1, "method", "common")
+	i, whole := n.(int)
+	scale := math.Pow(10, float64(precision))
+	f := object.ToFloat(n)
+	switch {
+	case method == "ceil":
+		return math.Ceil(f*scale) / scale
+	case method == "floor":
+		return math.Floor(f*scale) / scale
+	case whole && precision >= 0:
+		return i
+	case precision >= 0: // the decimal that is nearest to the exact value
+		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64)
+		return f
 	}
-	if _, whole := n.(int); whole && scale >= 1 {
-		return n
+	f = math.RoundToEven(f*scale) / scale
+	if whole {
+		return int(f)
 	}
-	return f / scale
+	return f
 }
 
 func filterString(r *Run, in any, _ *Arguments) any { return r.TextOf(in).Value() }
@@ -222,12 +232,12 @@ func filterReverse(r *Run, in any, _ *Arguments) any {
 	}
 	items := r.copy(r.Iterate(in))
 	slices.Reverse(items)
-	return &object.List{Items: items}
+	return &object.List{Items: items, Generator: true}
 }
 
 func filterJSON(r *Run, in any, a *Arguments) any {
 	w := &object.JSONWriter{Builder: &object.Builder{Meter: &r.Meter}, Comma: ", ", Colon: ": "}
-	w.Sort = a.flag(3, "sort_keys", false)
+	w.ASCII, w.Sort = a.flag(0, "ensure_ascii", false), a.flag(3, "sort_keys", false)
 	if indent, ok := a.Value(1, "indent"); ok && indent != nil {
 		w.Lines, w.Comma = true, ","
 		if pad, ok := object.Plain(indent); ok {

@@ -28,13 +28,13 @@ func filterList(r *Run, in any, _ *Arguments) any { return &object.List{Items: r
 
 func filterItems(r *Run, in any, _ *Arguments) any {
 	if _, ok := in.(object.Undefined); ok {
-		return &object.List{}
+		return &object.List{Generator: true}
 	}
 	d, ok := in.(*object.Dict)
 	if !ok {
 		object.Fail("items needs a mapping")
 	}
-	return &object.List{Items: r.pairs(d)}
+	return &object.List{Items: r.pairs(d), Generator: true}
 }
 
 func filterDictsort(r *Run, in any, a *Arguments) any {
@@ -55,7 +55,8 @@ func filterDictsort(r *Run, in any, a *Arguments) any {
 
 func filterSort(r *Run, in any, a *Arguments) any {
 	items := r.copy(r.Iterate(in))
-	r.sort(items, r.getter(a, 2), a.flag(1, "case_sensitive", false), a.flag(0, "reverse", false))
+	caseful := a.flag(1, "case_sensitive", false)
+	r.sort(items, r.getters(a, 2, caseful), caseful, a.flag(0, "reverse", false))
 	return &object.List{Items: items}
 }
 
@@ -125,6 +126,29 @@ func (r *Run) path(path, otherwise any) func(any) any {
 	}
 }
 
+// getters is like getter, but the attribute may also list several paths separated by commas. The
+// result is then a list of their values, as sort keys.
+func (r *Run) getters(a *Arguments, i int, caseful bool) func(any) any {
+	path, _ := a.Value(i, "attribute")
+	s, ok := object.Plain(path)
+	if !ok || !strings.Contains(s, ",") {
+		return r.getter(a, i)
+	}
+	r.Items(2 * (1 + strings.Count(s, ",")))
+	var keys []func(any) any
+	for part := range strings.SplitSeq(s, ",") {
+		keys = append(keys, r.path(part, nil))
+	}
+	return func(v any) any {
+		r.Items(len(keys))
+		values := make([]any, len(keys))
+		for i, key := range keys {
+			values[i] = r.folded(key(v), caseful)
+		}
+		return &object.List{Items: values}
+	}
+}
+
 func filterJoin(r *Run, in any, a *Arguments) any {
 	key := r.getter(a, 1)
 	items := r.Iterate(in)
@@ -156,7 +180,7 @@ func filterMap(r *Run, in any, a *Arguments) any {
 	for i, item := range items {
 		out[i] = change(item)
 	}
-	return &object.List{Items: out}
+	return &object.List{Items: out, Generator: true}
 }
 
 // choose returns select or reject or, if byAttribute is set, selectattr or rejectattr.
@@ -179,7 +203,7 @@ func choose(keep, byAttribute bool) filterFunc {
 				kept = append(kept, item)
 			}
 		}
-		return &object.List{Items: kept}
+		return &object.List{Items: kept, Generator: true}
 	}
 }
 
@@ -223,22 +247,29 @@ func filterUnique(r *Run, in any, a *Arguments) any {
 			kept = append(kept, item)
 		}
 	}
-	return &object.List{Items: kept}
+	return &object.List{Items: kept, Generator: true}
 }
 
-// filterGroupby returns pairs of a key and the items with that key, in the order of the keys.
+// groupNames are the attributes of the pairs that groupby returns.
+var groupNames = []string{"grouper", "list"}
+
+// filterGroupby returns pairs of a key and the items with that key, in the order of the keys. Unless
+// case_sensitive is set, keys that differ only in case are equal and the key of the first item
+// counts.
 func filterGroupby(r *Run, in any, a *Arguments) any {
 	key := r.getter(a, 0)
 	items := r.copy(r.Iterate(in))
-	r.sort(items, key, a.flag(2, "case_sensitive", false), false)
+	caseful := a.flag(2, "case_sensitive", false)
+	r.sort(items, key, caseful, false)
 	var groups []any
 	var last *object.List
+	var lastKey any
 	for _, item := range items {
 		k := key(item)
-		if groups == nil || !r.Equal(groups[len(groups)-1].(*object.List).Items[0], k) {
+		if folded := r.folded(k, caseful); groups == nil || !r.Equal(lastKey, folded) {
 			r.Items(6)
-			last = &object.List{}
-			groups = append(groups, &object.List{Items: []any{k, last}, Tuple: true})
+			last, lastKey = &object.List{}, folded
+			groups = append(groups, &object.List{Items: []any{k, last}, Tuple: true, Names: groupNames})
 		}
 		r.Items(1)
 		last.Items = append(last.Items, item)

@@ -36,7 +36,11 @@ func init() {
 		"find": find(strings.Index, false), "rfind": find(strings.LastIndex, false),
 		"index": find(strings.Index, true), "rindex": find(strings.LastIndex, true),
 		"count": ask(func(r *Run, s string, a *Arguments) any {
-			return strings.Count(s, a.text(0, "sub", ""))
+			from, to, ok := r.window(s, a)
+			if !ok {
+				return 0
+			}
+			return strings.Count(s[from:to], a.text(0, "sub", ""))
 		}),
 		"replace": replace,
 		"join": func(r *Run, t object.Text, a *Arguments) any {
@@ -132,9 +136,10 @@ func affix(has func(s, affix string) bool) stringMethod {
 		} else {
 			a.text(0, "prefix", "") // must be a string
 		}
+		from, to, inside := r.window(t.Plain, a)
 		for _, v := range parts {
 			r.Spend(1)
-			if part, ok := object.AsText(v); ok && has(t.Plain, part.Plain) {
+			if part, ok := object.AsText(v); ok && inside && has(t.Plain[from:to], part.Plain) {
 				r.Found(t, part)
 				return true
 			}
@@ -144,10 +149,13 @@ func affix(has func(s, affix string) bool) stringMethod {
 }
 
 func find(index func(s, sub string) int, must bool) stringMethod {
-	return ask(func(_ *Run, s string, a *Arguments) any {
+	return ask(func(r *Run, s string, a *Arguments) any {
 		sub := a.text(0, "sub", "")
-		from := object.ByteOffset(s, max(0, a.integer(1, "start", 0)))
-		at := index(s[from:], sub)
+		from, to, ok := r.window(s, a)
+		at := -1
+		if ok {
+			at = index(s[from:to], sub)
+		}
 		if at < 0 {
 			if must {
 				object.Fail("the substring is not found")
@@ -156,6 +164,29 @@ func find(index func(s, sub string) int, must bool) stringMethod {
 		}
 		return utf8.RuneCountInString(s[:from+at])
 	})
+}
+
+// window returns the bytes of s between the characters that the arguments start and end name. ok is
+// false if start is after the end.
+func (r *Run) window(s string, a *Arguments) (from, to int, ok bool) {
+	if len(a.Positional) < 2 {
+		return 0, len(s), true
+	}
+	n := r.Runes(s)
+	bound := func(i int, name string, otherwise int) int {
+		at := a.integer(i, name, otherwise)
+		if at < 0 {
+			at += n
+		}
+		return max(at, 0)
+	}
+	start, end := bound(1, "start", 0), min(bound(2, "end", n), n)
+	if start > end {
+		return 0, 0, false
+	}
+	r.Scan(8 * len(s))
+	from = object.ByteOffset(s, start)
+	return from, from + object.ByteOffset(s[from:], end-start), true
 }
 
 func replace(r *Run, t object.Text, a *Arguments) any {

@@ -20,7 +20,7 @@ func init() {
 		"boolean":   func(_ *Run, v any, _ *Arguments) bool { return isA[bool](v) },
 		"true":      func(_ *Run, v any, _ *Arguments) bool { return v == true },
 		"false":     func(_ *Run, v any, _ *Arguments) bool { return v == false },
-		"integer":   func(_ *Run, v any, _ *Arguments) bool { return isA[int](v) },
+		"integer":   func(_ *Run, v any, _ *Arguments) bool { return isA[int](v) || isA[object.BigInt](v) },
 		"float":     func(_ *Run, v any, _ *Arguments) bool { return isA[float64](v) },
 		"number":    func(_ *Run, v any, _ *Arguments) bool { return object.Number(v) != nil },
 		"string":    func(_ *Run, v any, _ *Arguments) bool { return object.IsText(v) },
@@ -28,7 +28,7 @@ func init() {
 		"sequence":  func(_ *Run, v any, _ *Arguments) bool { return isSequence(v) },
 		"iterable": func(_ *Run, v any,
 			_ *Arguments) bool {
-			return isSequence(v) || isA[interface{ Elements() []any }](v)
+			return isSequence(v) || isA[*object.List](v) || isA[interface{ Elements() []any }](v)
 		},
 		"callable":    func(_ *Run, v any, _ *Arguments) bool { return isA[Callable](v) },
 		"sameas":      testSame,
@@ -67,9 +67,11 @@ func isA[T any](v any) bool {
 
 // isSequence reports whether v is a sequence. Undefined values are empty sequences, as in Python.
 func isSequence(v any) bool {
-	switch v.(type) {
-	case string, *object.Text, *object.List, *object.Dict, object.Undefined:
+	switch v := v.(type) {
+	case string, *object.Text, *object.Dict, object.Undefined:
 		return true
+	case *object.List:
+		return !v.Generator
 	}
 	return false
 }

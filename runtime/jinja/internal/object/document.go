@@ -6,7 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 )
+
+// BigInt is an integer of a document that does not fit 64 bits, in decimal. Templates print it
+// exactly and compute with its nearest float64.
+type BigInt string
+
+func (b BigInt) float() float64 {
+	f, _ := strconv.ParseFloat(string(b), 64)
+	return f
+}
 
 // maxDocumentDepth is the largest nesting depth of a JSON document.
 const maxDocumentDepth = 128
@@ -38,6 +49,9 @@ func readDocument(d *json.Decoder, depth int) (any, error) {
 	case json.Number:
 		if n, err := v.Int64(); err == nil {
 			return int(n), nil
+		}
+		if !strings.ContainsAny(v.String(), ".eE") {
+			return BigInt(v), nil
 		}
 		return v.Float64()
 	case json.Delim:
@@ -77,4 +91,10 @@ func readEntries(d *json.Decoder, depth int) (any, error) {
 	}
 	_, err := d.Token()
 	return dict, err
+}
+
+// Has reports whether d contains a key.
+func (d *Dict) Has(key string) bool {
+	_, ok := d.get(key)
+	return ok
 }

@@ -4,17 +4,20 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
-// JSONWriter writes the output of tojson: Python's json.dumps with ensure_ascii off, as
-// transformers defines it for chat templates. Any difference in spaces or escapes would change the
-// tokens that the model was trained on.
+// JSONWriter writes the output of tojson: Python's json.dumps, as transformers defines it for chat
+// templates. Any difference in spaces or escapes would change the tokens that the model was trained
+// on.
 type JSONWriter struct {
 	*Builder
 	Comma, Colon string
 	Lines        bool   // write one element per line
 	Pad          string // indentation of one level
 	Sort         bool
+	ASCII        bool // escape all characters above 0x7e
 }
 
 // Value writes a value at the given level of nesting.
@@ -55,6 +58,8 @@ func jsonScalar(v any) string {
 		return strconv.FormatBool(v)
 	case int:
 		return strconv.Itoa(v)
+	case BigInt:
+		return string(v)
 	case float64:
 		switch {
 		case math.IsNaN(v):
@@ -124,6 +129,29 @@ var jsonEscapes = func() (table [256]string) {
 
 func (w *JSONWriter) quote(t Text) {
 	w.Print(`"`)
-	w.Escape(t, &jsonEscapes)
+	if w.ASCII {
+		w.escapeASCII(t)
+	} else {
+		w.Escape(t, &jsonEscapes)
+	}
 	w.Print(`"`)
+}
+
+// escapeASCII writes a text with escapes for control characters and all characters above 0x7e.
+func (w *JSONWriter) escapeASCII(t Text) {
+	from := 0
+	for i := 0; i < len(t.Plain); {
+		c, size := utf8.DecodeRuneInString(t.Plain[i:])
+		if c > '~' {
+			w.Escape(w.Meter.Cut(t, from, i), &jsonEscapes)
+			text := `\u` + hexText(int(c), 4)
+			if high, low := utf16.EncodeRune(c); c > 0xffff {
+				text = `\u` + hexText(int(high), 4) + `\u` + hexText(int(low), 4)
+			}
+			w.writeFor(t, i, text)
+			from = i + size
+		}
+		i += size
+	}
+	w.Escape(w.Meter.Cut(t, from, len(t.Plain)), &jsonEscapes)
 }

@@ -37,7 +37,7 @@ func (m *Meter) Arithmetic(op string, x, y any) any {
 	}
 	if k, ok := y.(*List); ok && isList && op == "+" && k.Tuple == l.Tuple {
 		m.Items(len(l.Items) + len(k.Items))
-		return &List{slices.Concat(l.Items, k.Items), l.Tuple}
+		return &List{Items: slices.Concat(l.Items, k.Items), Tuple: l.Tuple}
 	}
 	Fail("cannot apply the operator %s to %s and %s", op, TypeName(x), TypeName(y))
 	return nil
@@ -51,7 +51,7 @@ func (m *Meter) repeatList(l *List, n int) any {
 		n = limit + 1
 	}
 	m.Items(n * len(l.Items))
-	return &List{slices.Repeat(l.Items, n), l.Tuple}
+	return &List{Items: slices.Repeat(l.Items, n), Tuple: l.Tuple}
 }
 
 // Integers computes with integers. Division rounds down as in Python. Overflow of 64 bits is an

@@ -9,13 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Values are nil, bool, int, float64, string, *List and *Dict, and values that only templates
-// create: undefined, *namespace and callables.
+// Values are nil, bool, int, float64, BigInt, string, *List and *Dict, and values that only
+// templates create: undefined, *namespace and callables.
 
-// List is a Python list or tuple.
+// List is a Python list, tuple or generator.
 type List struct {
-	Items []any
-	Tuple bool
+	Items     []any
+	Tuple     bool
+	Generator bool     // true even without elements, and no sequence
+	Names     []string // attributes of a named tuple
 }
 
 // NewList returns a list of values.
@@ -155,7 +157,7 @@ func TypeName(v any) string {
 		return "None"
 	case bool:
 		return "bool"
-	case int:
+	case int, BigInt:
 		return "int"
 	case float64:
 		return "float"
@@ -192,7 +194,7 @@ func Truth(v any) bool {
 	case *Text:
 		return v.Plain != ""
 	case *List:
-		return len(v.Items) > 0
+		return len(v.Items) > 0 || v.Generator
 	case *Dict:
 		return len(v.Entries) > 0
 	}
@@ -205,6 +207,8 @@ func Number(v any) any {
 	switch v := v.(type) {
 	case int, float64:
 		return v
+	case BigInt:
+		return v.float()
 	case bool:
 		if v {
 			return 1

@@ -101,6 +101,8 @@ func (m *Meter) Repr(b *Builder, v any) {
 		}
 	case int:
 		b.Print(strconv.Itoa(v))
+	case BigInt:
+		b.Print(string(v))
 	case float64:
 		b.Print(floatText(v))
 	case string:
