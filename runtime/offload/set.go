@@ -52,7 +52,7 @@ type recordingKey struct {
 }
 
 // mostRecordings is the number of recordings from which a forward begins without them.
-const mostRecordings = 128
+const mostRecordings = 64
 
 // find returns the commands of a segment, nil if there are none.
 func (r *recordings) find(shape []byte, from, to int) device.Commands {

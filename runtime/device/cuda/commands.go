@@ -131,7 +131,7 @@ func (d *openDevice) Record(steps ...device.Step) (device.Commands, error) {
 		})
 		return nil
 	}, func(t device.Copy) error {
-		c.steps = append(c.steps, step{name: "cuMemcpyDtoDAsync_v2", args: []uint64{
+		c.steps = append(c.steps, step{name: copyCall, args: []uint64{
 			t.To.Buffer.(*buffer).address + t.To.Offset, t.From.Buffer.(*buffer).address + t.From.Offset, t.Bytes}})
 		return nil
 	})
@@ -196,6 +196,8 @@ type batch struct {
 	calls  []hostcall.Call
 	names  []string
 	args   []uint64
+	// copyCall replaces the call of the same name; "": none.
+	copyCall string
 }
 
 func (b *batch) add(name string, args ...uint64) error {
@@ -220,7 +222,11 @@ func (b *batch) addSteps(steps []step) error {
 			args[n], args[n+1] = 0, launchBlock(b.frame, s.block)
 			n += 2
 		}
-		if err := b.add(s.name, args[:n]...); err != nil {
+		name := s.name
+		if name == copyCall && b.copyCall != "" {
+			name = b.copyCall
+		}
+		if err := b.add(name, args[:n]...); err != nil {
 			return err
 		}
 	}

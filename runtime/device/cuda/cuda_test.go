@@ -55,7 +55,7 @@ func compileStub() (string, error) {
 }
 
 // useStub makes the child processes of a test load the stub.
-func useStub(t *testing.T, fault string) {
+func useStub(t testing.TB, fault string) {
 	t.Helper()
 	stub.once.Do(func() { stub.folder, stub.err = compileStub() })
 	switch {
@@ -98,6 +98,17 @@ func TestRealDevice(t *testing.T) {
 	if info.Exact != device.AllExact {
 		t.Errorf("exact: %v", info.Exact)
 	}
+	b, err := d.Alloc(256, device.DeviceLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := addSteps(t, d, b)
+	for range 3 {
+		if _, err := d.Submit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("graphs: refusal %v", d.(*openDevice).graphs.refusal)
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

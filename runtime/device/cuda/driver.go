@@ -80,7 +80,7 @@ func (dr driver) start(ctx context.Context) (*library, error) {
 type library struct {
 	*remote.Device
 	functions map[string]uint64
-	graphs    bool // the driver has graphs; Main guards it
+	graphs    graphs // Main guards it
 	count     int
 	version   uint32 // of the API, such as 13000
 }

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 
 	"sandwich/runtime/device/hostcall"
 )
@@ -9,19 +10,30 @@ import (
 // graphFunctions are the functions of graphs. Drivers before CUDA 11.4 lack the first one, for
 // which they have the second one; others may lack more, and work without graphs.
 var graphFunctions = []string{"cuGraphInstantiateWithFlags", "cuGraphInstantiate_v2", "cuStreamBeginCapture_v2",
-	"cuStreamEndCapture", "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy"}
+	"cuStreamEndCapture", "cuGraphLaunch", "cuGraphDestroy", "cuGraphExecDestroy", copyOfGraphs}
 
-// loadGraphs looks up the functions of graphs and notes whether commands can be graphs.
+// copyOfGraphs copies between memory of any kind. A driver may refuse graphs in which copyCall
+// copies memory of the host.
+const (
+	copyCall     = "cuMemcpyDtoDAsync_v2"
+	copyOfGraphs = "cuMemcpyAsync"
+)
+
+// graphs says whether submissions can be graphs.
+type graphs struct {
+	refusal error // why not; nil: they can
+}
+
+// loadGraphs looks up the functions of graphs.
 func (l *library) loadGraphs(file *hostcall.Library) error {
-	l.graphs = true
 	for i, name := range graphFunctions {
 		at, err := file.Symbol(name)
 		if errors.Is(err, hostcall.ErrLost) {
 			return err
 		}
 		l.functions[name] = at
-		if at == 0 && i > 0 && (i > 1 || l.functions[graphFunctions[0]] == 0) {
-			l.graphs = false
+		if instantiates := i == 1 && l.functions[graphFunctions[0]] != 0; i > 0 && err != nil && !instantiates {
+			l.graphs.refusal = err
 		}
 	}
 	return nil
@@ -30,15 +42,14 @@ func (l *library) loadGraphs(file *hostcall.Library) error {
 // capture makes a graph of steps. It returns 0 if the driver refuses, after which it is not asked
 // again. d.Main is held, so that no other work is added to the stream meanwhile.
 func (d *openDevice) capture(f *hostcall.Frame, steps []step) (graph uint64, err error) {
-	if !d.graphs {
+	if d.graphs.refusal != nil {
 		return 0, nil
 	}
 	const relaxed = 2 // other threads may allocate and wait
-	err = d.call(f, "cuStreamBeginCapture_v2", d.stream, relaxed)
-	if err != nil {
+	if err := d.call(f, "cuStreamBeginCapture_v2", d.stream, relaxed); err != nil {
 		return 0, d.withoutGraphs(err)
 	}
-	calls := batch{device: d, frame: f}
+	calls := batch{device: d, frame: f, copyCall: copyOfGraphs}
 	err = calls.addSteps(steps)
 	if err == nil {
 		err = calls.flush()
@@ -73,7 +84,7 @@ func (d *openDevice) instantiate(f *hostcall.Frame, graph, to uint64) error {
 // startGraph adds a graph to the stream and records an event after it. It reports false if the
 // driver refuses the graph, after which it is not asked again.
 func (d *openDevice) startGraph(f *hostcall.Frame, graph, event uint64) (started bool, err error) {
-	if !d.graphs || graph == 0 {
+	if d.graphs.refusal != nil || graph == 0 {
 		return false, nil
 	}
 	calls := [2]hostcall.Call{
@@ -96,6 +107,6 @@ func (d *openDevice) withoutGraphs(err error) error {
 	if _, refused := errors.AsType[result](err); !refused {
 		return err
 	}
-	d.graphs = false
+	d.graphs.refusal = fmt.Errorf("the driver refuses graphs: %w", err)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // addSteps returns commands that add 1 to the words of a buffer, ten times.
-func addSteps(t *testing.T, d device.Device, to device.Buffer) device.Commands {
+func addSteps(t testing.TB, d device.Device, to device.Buffer) device.Commands {
 	t.Helper()
 	b := devgen.NewBuilder("test_add", 64)
 	words := b.Binding("to", devgen.ReadWrite)
@@ -82,6 +82,9 @@ func TestGraphFaults(t *testing.T) {
 			}
 			if got := b.Host()[0]; got != 40 {
 				t.Errorf("four submissions of ten additions gave %d", got)
+			}
+			if refusal := d.(*openDevice).graphs.refusal; (refusal == nil) != (c.graph && c.fault == "") {
+				t.Errorf("the refusal is %v", refusal)
 			}
 			if got := recorded.(*commands).graph != 0; got != c.graph {
 				t.Errorf("the commands are a graph: %v, want %v", got, c.graph)

@@ -3,6 +3,7 @@ package devicetest
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"sandwich/runtime/device"
@@ -83,4 +84,40 @@ func testHost(t *testing.T, d device.Device, b device.Buffer) {
 		}
 	}
 	wantBuffer(t, d, b, b.Host()[:4096])
+	testRepeated(t, d, b, launch)
+}
+
+// testRepeated checks that commands that are submitted several times copy what the host has written
+// since, and that the host sees the results.
+func testRepeated(t *testing.T, d device.Device, b device.Buffer, launch device.Launch) {
+	t.Helper()
+	local := alloc(t, d, make([]byte, 4096))
+	launch.Buffers = []device.Slice{{Buffer: local}}
+	commands, err := d.Record(
+		device.Copy{To: device.Slice{Buffer: local}, From: device.Slice{Buffer: b}, Bytes: 2048},
+		launch,
+		device.Copy{To: device.Slice{Buffer: b, Offset: 2048}, From: device.Slice{Buffer: local}, Bytes: 2048})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 4 {
+		for i := range 512 {
+			binary.LittleEndian.PutUint32(b.Host()[4*i:], uint32(1000*round+i))
+		}
+		ticket, err := d.Submit(commands)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Wait(t.Context(), ticket); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 512 {
+			if got := binary.LittleEndian.Uint32(b.Host()[2048+4*i:]); got != uint32(1000*round+i+5) {
+				t.Fatalf("submission %d: word %d is %d", round, i, got)
+			}
+		}
+	}
+	if err := errors.Join(commands.Free(), local.Free()); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,13 +1,14 @@
 // A CUDA driver without a device. Its memory is the process's, calls of the stream run at once, and
 // it knows the kernels of the tests by name. STUB_FAULT makes a function misbehave:
 //   crash:NAME hang:NAME fail:NAME:CODE devices:COUNT version:NUMBER capability:NUMBER
-// With STUB_KERNELS=ignore, other kernels compute nothing.
+// With STUB_KERNELS=ignore, other kernels compute nothing. STUB_EVENT delays events.
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef uint64_t u64;
@@ -91,6 +92,12 @@ static struct node *add_node(void) {
 
 int cuMemcpyDtoDAsync_v2(u64 d, u64 s, size_t n, void *st) {
     STREAM(st)
+    if (capturing) return 1; // some drivers refuse memory of the host
+    memmove((void *)d, (void *)s, n);
+    return 0;
+}
+int cuMemcpyAsync(u64 d, u64 s, size_t n, void *st) {
+    STREAM(st)
     if (capturing) {
         struct node *c = add_node();
         c->args[0] = d, c->args[1] = s, c->args[2] = n;
@@ -104,9 +111,29 @@ int cuMemHostRegister_v2(void *p, size_t n, unsigned flags) { CURRENT return fla
 int cuMemHostUnregister(void *p) { CURRENT return 0; }
 int cuMemHostGetDevicePointer_v2(u64 *d, void *p, unsigned flags) { CURRENT *d = (u64)p; return flags; }
 
-int cuEventCreate(void **e, unsigned flags) { CURRENT *e = malloc(1); return flags == 3 ? 0 : 1; }
-int cuEventRecord(void *e, void *s) { STREAM(s) return capturing ? 900 : e ? 0 : 400; }
-int cuEventSynchronize(void *e) { CURRENT return e ? 0 : 400; }
+// An event is the time at which it is reached: STUB_EVENT microseconds after it is recorded.
+int cuEventCreate(struct timespec **e, unsigned flags) {
+    CURRENT
+    *e = malloc(sizeof **e);
+    return flags == 3 ? 0 : 1;
+}
+int cuEventRecord(struct timespec *e, void *s) {
+    STREAM(s)
+    const char *after = getenv("STUB_EVENT");
+    if (capturing) return 900;
+    if (!e) return 400;
+    clock_gettime(CLOCK_MONOTONIC, e);
+    e->tv_nsec += after ? 1000L * atoi(after) : 0;
+    e->tv_sec += e->tv_nsec / 1000000000;
+    e->tv_nsec %= 1000000000;
+    return 0;
+}
+int cuEventSynchronize(struct timespec *e) {
+    CURRENT
+    if (!e) return 400;
+    if (getenv("STUB_EVENT")) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, e, 0);
+    return 0;
+}
 
 // A module is a copy of its text.
 int cuModuleLoadDataEx(void **m, const char *text, unsigned n, int *options, void **values) {
