@@ -7,12 +7,10 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"unsafe"
 
 	"sandwich/runtime/device"
 	"sandwich/runtime/exec/attention"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/model"
 )
 
 // inputs are what a forward reads in addition to weights and cache: rows of embeddings and angles,
@@ -122,86 +120,6 @@ func (in *inputs) at(p place) device.Slice {
 	return device.Slice{Buffer: in.words.Buffer, Offset: uint64(p.at)}
 }
 
-// sendInputs writes embeddings, angles and words to host-visible memory and notes the copies to the
-// buffers of the set.
-func (f *forward) sendInputs(op *model.Op) error {
-	s, rows := f.set, f.batch.Rows()
-	embeddings, angles := rows*f.strides[model.BufX], len(f.ropes)*rows*f.angleWidth
-	at := uint64(0)
-	s.inputs = s.inputs[:0]
-	for _, part := range []struct {
-		to    *device.Slice
-		words int
-	}{{&s.acts[model.BufX], embeddings}, {&s.in.angles, angles}, {&s.in.words, len(s.in.host)}} {
-		n := uint64(4 * part.words)
-		if err := f.resize(part.to, n, device.DeviceLocal); err != nil {
-			return err
-		}
-		if n > 0 {
-			s.inputs = append(s.inputs, device.Copy{To: *part.to, From: device.Slice{Offset: at}, Bytes: n})
-		}
-		at += n
-	}
-	if err := f.resize(&s.inbox, at, f.blocks.host); err != nil {
-		return err
-	}
-	for i := range s.inputs {
-		s.inputs[i].From.Buffer = s.inbox.Buffer
-	}
-	host := s.inbox.Buffer.Host()
-	if host == nil {
-		s.outbox = slices.Grow(s.outbox[:0], int(at))[:at]
-		host = s.outbox
-	}
-	words := unsafe.Slice((*float32)(unsafe.Pointer(&host[0])), at/4)
-	if err := f.fill(op, words[:embeddings], words[embeddings:][:angles]); err != nil {
-		return err
-	}
-	copy(host[4*(embeddings+angles):], bytesOf(s.in.host))
-	if s.outbox != nil {
-		return f.dev.Write(s.inbox.Buffer, 0, s.outbox)
-	}
-	return nil
-}
-
-// fill writes the scaled embeddings of the batch's tokens, [rows][stride], and the cosines and
-// sines of its positions, [ropes][rows][width]. The memory may be slow to read.
-func (f *forward) fill(op *model.Op, embeddings, angles []float32) error {
-	hidden, stride := f.model.Dims.Hidden, f.strides[model.BufX]
-	var rotated attention.Angles
-	if len(angles) > 0 {
-		rotated = attention.NewAngles(f.model, f.batch.Rows(), unsafe.Pointer(&angles[0]))
-	}
-	return divide(f.batch.Rows(), leastFilled, func(from, to int) error {
-		padded := make([]float32, stride)
-		row := padded[:hidden]
-		for i := from; i < to; i++ {
-			if err := f.assembly.Weights.Tokens.Row(row, int(f.batch.Tokens[i])); err != nil {
-				return err
-			}
-			if op.Scale != 1 {
-				for k := range row {
-					row[k] *= op.Scale
-				}
-			}
-			copy(embeddings[i*stride:], padded)
-		}
-		if len(angles) == 0 {
-			return nil
-		}
-		for i := range f.batch.Spans {
-			s := &f.batch.Spans[i]
-			for row := max(from, s.Row); row < min(to, s.Row+s.Rows); row++ {
-				f.ropes.Fill(&rotated, row, s.Pos+row-s.Row)
-			}
-		}
-		return nil
-	})
-}
-
-// leastFilled is the least number of rows that a goroutine fills.
-const leastFilled = 16
-
 // mostParts limits the goroutines of divide.
 const mostParts = 16
 
@@ -220,3 +138,10 @@ func divide(n, least int, f func(from, to int) error) error {
 	running.Wait()
 	return errors.Join(errs...)
 }
+
+// powerOfTwo returns the least power of two that is not below n, a positive number.
+func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+// leastStatic is the least number of rows for which kernels of fixed rows are compiled. Products of
+// fewer rows are bound by memory.
+const leastStatic = 16

@@ -142,10 +142,10 @@ func (f *forward) begin(ctx context.Context) error {
 			return blocks
 		})
 	}
-	if err := f.resize(&s.stage, bytes, f.blocks.host); err != nil {
+	if err := s.resize(f.dev, &s.stage, bytes, f.blocks.host); err != nil {
 		return err
 	}
-	if err := f.resize(&s.logits, f.stagedLogits(), f.blocks.host); err != nil {
+	if err := s.resize(f.dev, &s.logits, f.stagedLogits(), f.blocks.host); err != nil {
 		return err
 	}
 	if err := f.resizeParts(); err != nil {

@@ -19,62 +19,6 @@ type recorder struct {
 	err   error
 }
 
-// segment returns a segment with the ops [from, to) that is not submitted. Forwards of the same
-// shape use the same commands.
-func (f *forward) segment(from, to int) (segment, error) {
-	s := segment{from: from, to: to}
-	reusable := len(f.set.shape) > 0
-	if reusable {
-		if s.commands = f.set.recorded.find(f.set.shape, from, to); s.commands != nil {
-			s.recorded = true
-			return s, nil
-		}
-	}
-	steps, err := f.steps(from, to)
-	if err != nil {
-		return s, err
-	}
-	if s.commands, err = f.dev.Record(steps...); err != nil {
-		return s, err
-	}
-	if reusable {
-		f.set.recorded.keep(f.set.shape, from, to, s.commands)
-		s.recorded = true
-	}
-	return s, nil
-}
-
-// steps returns the steps of the ops [from, to). They are the same for batches of one shape, see
-// inputs.shape.
-func (f *forward) steps(from, to int) ([]device.Step, error) {
-	c := recorder{Runner: f.Runner, set: f.set, batch: f.batch}
-	rows := f.batch.Rows()
-	if from == 0 {
-		for _, in := range f.set.inputs {
-			c.steps = append(c.steps, in)
-		}
-	}
-	if p := f.onCores.Before(from); p != nil {
-		c.steps = append(c.steps, f.set.border.FromStage(p, &f.set.acts, rows)...)
-	}
-	for i := from; i < to; i++ {
-		c.op(i)
-	}
-	if p := f.onCores.Next(to); p != nil && p.From == to {
-		c.steps = append(c.steps, f.set.border.ToStage(p, &f.set.acts, rows)...)
-	}
-	if staged := between(f.set.staged, from, to); f.set.byRow {
-		c.gather(staged)
-	} else {
-		c.steps = append(c.steps, f.blocks.copies(staged, f.set.stage, true)...)
-	}
-	if n := f.stagedLogits(); n > 0 && to == len(f.model.Ops) {
-		c.steps = append(c.steps, device.Copy{To: f.set.logits, From: f.set.acts[model.BufLogits], Bytes: n})
-	}
-	c.steps = append(c.steps, markOf(f.set.mark.at, from, f.set.in.at(f.set.in.number)))
-	return c.steps, c.err
-}
-
 // launch adds a kernel.
 func (c *recorder) launch(d description, groups [3]int, buffers bindings, push pushes) {
 	if c.err != nil {
@@ -232,4 +176,30 @@ func (c *recorder) rotate(op *model.Op) {
 	c.launch(k, k.Grid(op.Heads.Q, op.Heads.KV, s.segments.n), buffers, pushes{"q_stride": c.strides[model.BufQ],
 		"k_stride": c.strides[model.BufK], "v_stride": c.strides[model.BufV], "angle_stride": c.angleWidth,
 		"q_heads": op.Heads.Q, "kv_heads": op.Heads.KV, "head_words": head, "block_words": block, "eps": c.model.Eps})
+}
+
+func (c *recorder) attention(op *model.Op) {
+	in := &c.set.in
+	s := &in.stores[c.layers.Of[op.Layer]]
+	kv, head, block := c.cache(op.KVLayer)
+	group := op.Heads.Q / op.Heads.KV
+	push := pushes{"q_stride": c.strides[model.BufQ], "out_stride": c.strides[model.BufAtt], "group": group,
+		"kv_heads": op.Heads.KV, "head_words": head, "block_words": block, "blocks": s.visibleBlocks(op),
+		"scale": op.Attn.Scale, "window": op.Attn.Window, "cap": op.Attn.Softcap}
+	if op.Attn.Softcap > 0 {
+		push["factor"] = float32(2 * float64(op.Attn.Scale) / float64(op.Attn.Softcap))
+	}
+	buffers := bindings{"q": c.set.acts[model.BufQ], "out": c.set.acts[model.BufAtt], "kv": kv,
+		"tables": in.at(s.tables), "sequences": in.at(s.sequences), "parts": c.set.parts}
+	if op.Sinks != nil {
+		buffers["sinks"] = c.mem.vectors[op.Sinks]
+	}
+	part, merge, ok := partsOf(op, s.longest)
+	if parts := c.set.parts.Buffer; ok && parts != nil && partBytes(op, part, s) <= parts.Bytes() {
+		c.launch(part, part.Grid(s.visibleBlocks(op), op.Heads.KV, s.sequences.n), buffers, push)
+		c.launch(merge, merge.Grid(op.Heads.KV, s.sequences.n), buffers, push)
+		return
+	}
+	k := attentionOf(op)
+	c.launch(k, k.Grid(s.longest, group, op.Heads.KV, s.sequences.n), buffers, push)
 }

@@ -141,7 +141,7 @@ func TestFit(t *testing.T) {
 						want++
 					}
 					if got := p.fit(from, end, b, bound); got != want {
-						t.Errorf("%s: ops from %d within %v and before %d: %d, want %d", what, from, bound, end, got, want)
+						t.Errorf("%s: ops %d to %d within %v: %d, want %d", what, from, end, bound, got, want)
 					}
 				}
 			}

@@ -330,8 +330,6 @@ func rotation(op *model.Op) kernels.Rotate {
 	return k
 }
 
-func gatherOf(op *model.Op) kernels.GatherKV { return kernels.GatherKV{HeadDim: op.Heads.Dim} }
-
 // CoresWrite notes that the cores write the keys and values of a batch, which the device then does
 // not have.
 func (r *Runner) CoresWrite(b *kvcache.Batch) { r.mirror.coresWrite(b.Spans) }

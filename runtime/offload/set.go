@@ -29,14 +29,14 @@ type set struct {
 }
 
 // resize makes a buffer of the set at least as large. No segment of the set may be in flight.
-func (f *forward) resize(to *device.Slice, bytes uint64, usage device.Usage) error {
+func (s *set) resize(dev device.Device, to *device.Slice, bytes uint64, usage device.Usage) error {
 	if bytes == 0 || to.Buffer != nil && to.Buffer.Bytes() >= bytes {
 		return nil
 	}
-	if err := f.set.recorded.free(); err != nil {
+	if err := s.recorded.free(); err != nil {
 		return err
 	}
-	return resize(f.dev, to, bytes, usage)
+	return resize(dev, to, bytes, usage)
 }
 
 // recordings are commands of segments that later forwards use again. They refer to the buffers of

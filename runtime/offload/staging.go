@@ -71,6 +71,8 @@ func (c *blockCopier) canGather() bool {
 	return !c.shared
 }
 
+func gatherOf(op *model.Op) kernels.GatherKV { return kernels.GatherKV{HeadDim: op.Heads.Dim} }
+
 // rows appends the rows of a batch that each op writes, as one entry per layer, in the order of
 // ops. Staged one after the other they need that many bytes.
 func (c *blockCopier) rows(list []stagedBlock, rows int) ([]stagedBlock, uint64) {

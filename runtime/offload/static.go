@@ -19,10 +19,6 @@ import (
 // staticProduct describes a product of one shape.
 type staticProduct = kernels.Static
 
-// leastStatic is the least number of rows for which kernels of fixed rows are compiled. Products of
-// fewer rows are bound by memory.
-const leastStatic = 16
-
 // Static reports whether an op of a forward of so many rows may have kernels of fixed rows.
 func Static(op *model.Op, rows int) bool {
 	return op.Kind == model.OpMatMul && !op.Wanted && rows >= leastStatic

@@ -79,7 +79,8 @@ func (o GatherKV) Kernel() (*devgen.Kernel, error) {
 		return nil, fmt.Errorf("copy of keys and values: heads of %d dimensions", o.HeadDim)
 	}
 	b := devgen.NewBuilder(fmt.Sprintf("gather_kv_%d", o.HeadDim), rowSize)
-	kv, segments, out := b.Binding("kv", devgen.Read), b.Binding("segments", devgen.Read), b.Binding("out", devgen.Write)
+	kv, segments := b.Binding("kv", devgen.Read), b.Binding("segments", devgen.Read)
+	out := b.Binding("out", devgen.Write)
 	rows, kvHeads := b.Push("rows", devgen.U32), b.Push("kv_heads", devgen.U32)
 	headWords, blockWords := b.Push("head_words", devgen.U32), b.Push("block_words", devgen.U32)
 	layerWords := b.Push("layer_words", devgen.U32)

@@ -29,7 +29,8 @@ func TestKVFinite(t *testing.T) {
 					}{{k, l.kIndex(pos, d)}, {v, l.vIndex(pos, d)}} {
 						before := l.get(at.block, at.i)
 						put(at.block, at.i, bad)
-						if l.Finite(k, v, pos) || !l.Finite(k, v, (pos+1)%KVBlock) || !l.Finite(k, v, (pos+63)%KVBlock) {
+						next, last := l.Finite(k, v, (pos+1)%KVBlock), l.Finite(k, v, (pos+KVBlock-1)%KVBlock)
+						if l.Finite(k, v, pos) || !next || !last {
 							t.Fatalf("%v: position %d, dimension %d, %v: wrong", elem, pos, d, bad)
 						}
 						put(at.block, at.i, before)

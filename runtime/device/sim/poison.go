@@ -8,8 +8,9 @@ import (
 	"sandwich/runtime/device"
 )
 
-// poison fills the buffers that the last launch writes with NaN, and repeats the copies after it. Of
-// Shared buffers, which have data of the cores, it changes only the words that the launch writes.
+// poison fills the buffers that the last launch writes with NaN, and repeats the copies after it.
+// Of Shared buffers, which have data of the cores, it changes only the words that the launch
+// writes.
 func poison(steps []device.Step) error {
 	for i := len(steps) - 1; i >= 0; i-- {
 		l, ok := steps[i].(device.Launch)

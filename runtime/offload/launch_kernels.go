@@ -3,6 +3,7 @@ package offload
 import (
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen/kernels"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/offload/handover"
 )
@@ -46,4 +47,42 @@ func quantizedBefore(m *model.Model, onCores handover.Parts, i int,
 // quantization returns the kernel that quantizes rows of n elements for a path.
 func quantization(path microkernel.Compute, n int) kernels.Norm {
 	return kernels.Norm{Path: path}.For(n)
+}
+
+// mostPartBytes is the size of the results of blocks above which attention of few rows reads its
+// blocks one after the other.
+const mostPartBytes = 256 << 20
+
+func attentionOf(op *model.Op) kernels.Attention {
+	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0,
+		Sinks: op.Sinks != nil}
+}
+
+// partsOf returns the kernels of an attention whose sequences have at most the given number of
+// tokens in the batch, or false if they are for fewer rows.
+func partsOf(op *model.Op, tokens int) (part kernels.AttentionPart, merge kernels.AttentionMerge, ok bool) {
+	const mostRows = 8
+	rows := tokens * (op.Heads.Q / op.Heads.KV)
+	if rows > mostRows || op.Heads.Dim%16 != 0 {
+		return part, merge, false
+	}
+	rows = powerOfTwo(rows) // so that few kernels have to be compiled
+	window := op.Attn.Window > 0
+	part = kernels.AttentionPart{HeadDim: op.Heads.Dim, Rows: rows, Window: window, Softcap: op.Attn.Softcap > 0}
+	merge = kernels.AttentionMerge{HeadDim: op.Heads.Dim, Rows: rows, Window: window, Sinks: op.Sinks != nil}
+	return part, merge, true
+}
+
+// visibleBlocks returns the most blocks of a store that the rows of a sequence see.
+func (s *storeInputs) visibleBlocks(op *model.Op) int {
+	if op.Attn.Window <= 0 {
+		return s.blocks
+	}
+	return min(s.blocks, (op.Attn.Window+s.longest)/kvcache.BlockTokens+2)
+}
+
+// partBytes returns the size of the results of blocks of an attention op for a batch.
+func partBytes(op *model.Op, k kernels.AttentionPart, s *storeInputs) uint64 {
+	rows := s.sequences.n * s.visibleBlocks(op) * op.Heads.KV * k.Rows
+	return uint64(4 * rows * kernels.PartWords(k.HeadDim))
 }
