@@ -47,13 +47,13 @@ func (c *binder) instruction(in *Instr) {
 			c.values[in.Dst[0]] = i
 			c.copy(in.Body)
 		})
-	case OpMMA:
+	case OpMMA, OpLoad4:
 		dst := make([]Value, len(in.Dst))
 		for i, v := range in.Dst {
 			dst[i] = c.value(c.from.Values[v])
 			c.values[v] = dst[i]
 		}
-		c.append(Instr{Op: OpMMA, Dst: dst, Args: args})
+		c.append(Instr{Op: in.Op, Dst: dst, Args: args, Index: in.Index})
 	default:
 		if len(in.Dst) == 0 {
 			c.append(Instr{Op: in.Op, Args: args, Index: in.Index, Array: in.Array})

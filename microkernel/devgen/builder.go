@@ -182,6 +182,21 @@ func (b *Builder) Load(from Buffer, i Value) Value { return b.load(OpLoad, int32
 // LoadF returns word i of a buffer as a float32.
 func (b *Builder) LoadF(from Buffer, i Value) Value { return b.load(OpLoad, int32(from), i, F32) }
 
+// Load4 returns four words of a buffer from word i on, a multiple of four.
+func (b *Builder) Load4(from Buffer, i Value) [4]Value { return b.load4(from, i, U32) }
+
+// LoadF4 is Load4 of float32.
+func (b *Builder) LoadF4(from Buffer, i Value) [4]Value { return b.load4(from, i, F32) }
+
+func (b *Builder) load4(from Buffer, i Value, t Type) (x [4]Value) {
+	b.want(OpLoad4, i, U32)
+	for j := range x {
+		x[j] = b.value(Def{Type: t})
+	}
+	b.append(Instr{Op: OpLoad4, Index: int32(from), Dst: x[:], Args: []Value{i}})
+	return x
+}
+
 // LoadShared returns word i of a shared array.
 func (b *Builder) LoadShared(from Array, i Value) Value {
 	return b.load(OpLoadShared, int32(from), i, U32)
@@ -199,6 +214,17 @@ func (b *Builder) load(o Op, from int32, i Value, t Type) Value {
 
 // Store writes a word or a float32 to word i of a buffer.
 func (b *Builder) Store(to Buffer, i, x Value) { b.store(OpStore, int32(to), i, x) }
+
+// Store4 writes four words or float32 of one type to a buffer from word i on, a multiple of four.
+func (b *Builder) Store4(to Buffer, i Value, x [4]Value) {
+	b.want(OpStore4, i, U32)
+	for _, v := range x {
+		if t := b.k.Values[v].Type; t == Bool || t != b.k.Values[x[0]].Type {
+			panic(b.k.Name + ": a store of four values of distinct types, or of bools")
+		}
+	}
+	b.append(Instr{Op: OpStore4, Index: int32(to), Args: append([]Value{i}, x[:]...)})
+}
 
 // StoreShared writes a word or a float32 to word i of a shared array.
 func (b *Builder) StoreShared(to Array, i, x Value) { b.store(OpStoreShared, int32(to), i, x) }

@@ -44,6 +44,8 @@ const (
 
 	OpLoad // word Args[0] of binding Index
 	OpStore
+	OpLoad4 // words Args[0] to Args[0]+3 of binding Index, of which the first is a multiple of four
+	OpStore4
 	OpLoadShared // word Args[0] of shared array Index
 	OpStoreShared
 	OpLoadVar
@@ -116,6 +118,7 @@ var infos = [ops]opInfo{
 	OpNot: {name: "not", args: b1, result: Bool}, OpSelect: {name: "select"},
 
 	OpLoad: {name: "load", args: u1}, OpStore: {name: "store", void: true},
+	OpLoad4: {name: "load4"}, OpStore4: {name: "store4", void: true},
 	OpLoadShared: {name: "loadshared", args: u1}, OpStoreShared: {name: "storeshared", void: true},
 	OpLoadVar: {name: "loadvar", args: []Type{}}, OpStoreVar: {name: "storevar", void: true},
 

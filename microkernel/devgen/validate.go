@@ -98,7 +98,7 @@ func (c *checker) indices(o Op) int {
 	switch o {
 	case OpPush:
 		return len(c.k.Push)
-	case OpLoad, OpStore, OpCopyAsync:
+	case OpLoad, OpStore, OpLoad4, OpStore4, OpCopyAsync:
 		return len(c.k.Bindings)
 	case OpLoadShared, OpStoreShared:
 		return len(c.k.Shared)

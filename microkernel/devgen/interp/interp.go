@@ -119,7 +119,7 @@ func (m *machine) instr(in *devgen.Instr, active []int32) error {
 		for _, l := range active {
 			d[l] = s[l]
 		}
-	case devgen.OpLoad, devgen.OpStore:
+	case devgen.OpLoad, devgen.OpStore, devgen.OpLoad4, devgen.OpStore4:
 		return m.global(in, active)
 	case devgen.OpLoadShared, devgen.OpStoreShared:
 		return m.sharedAccess(in, active)
@@ -182,27 +182,40 @@ func (m *machine) runFor(in *devgen.Instr, active []int32) error {
 	}
 }
 
-// global runs a load or a store of a buffer.
+// global runs a load or a store of a word or four words of a buffer.
 func (m *machine) global(in *devgen.Instr, active []int32) error {
-	buf, index := m.buffers[in.Index], m.values[in.Args[0]]
-	access := m.k.Bindings[in.Index].Access
-	var d []uint32
-	if in.Op == devgen.OpLoad {
-		d = m.values[in.Dst[0]]
-	} else {
-		d = m.values[in.Args[1]]
+	index, binding := m.values[in.Args[0]], &m.k.Bindings[in.Index]
+	load := in.Op == devgen.OpLoad || in.Op == devgen.OpLoad4
+	if !load && binding.Access == devgen.Read || load && binding.Access == devgen.Write {
+		return fmt.Errorf("binding %s does not allow it", binding.Name)
 	}
-	if in.Op == devgen.OpStore && access == devgen.Read || in.Op == devgen.OpLoad && access == devgen.Write {
-		return fmt.Errorf("binding %s does not allow it", m.k.Bindings[in.Index].Name)
+	list := in.Dst
+	if !load {
+		list = in.Args[1:]
 	}
 	for _, l := range active {
-		p := 4 * uint64(index[l])
+		if int(index[l])%len(list) != 0 {
+			return fmt.Errorf("invocation %d: %d words of %s from word %d on", l, len(list), binding.Name, index[l])
+		}
+	}
+	for j, v := range list {
+		if err := m.transfer(load, in.Index, index, uint32(j), m.values[v], active); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transfer loads word index+offset of a buffer to d, or stores d to it.
+func (m *machine) transfer(load bool, binding int32, index []uint32, offset uint32, d []uint32, active []int32) error {
+	buf := m.buffers[binding]
+	for _, l := range active {
+		p := 4 * (uint64(index[l]) + uint64(offset))
 		if p+4 > uint64(len(buf)) {
-			return fmt.Errorf("invocation %d: word %d of %s, which has %d", l, index[l], m.k.Bindings[in.Index].Name,
-				len(buf)/4)
+			return fmt.Errorf("invocation %d: word %d of %s, which has %d", l, p/4, m.k.Bindings[binding].Name, len(buf)/4)
 		}
 		w := (*[4]byte)(buf[p:])
-		if in.Op == devgen.OpLoad {
+		if load {
 			d[l] = uint32(w[0]) | uint32(w[1])<<8 | uint32(w[2])<<16 | uint32(w[3])<<24
 		} else {
 			w[0], w[1], w[2], w[3] = byte(d[l]), byte(d[l]>>8), byte(d[l]>>16), byte(d[l]>>24)

@@ -11,7 +11,7 @@ import (
 //
 // Bindings: x (rows of float32), y (with Add: rows of float32), weight (with Norm: N float32), out
 // (with Float: rows of float32), quantized (with an integer Path: rows of quantized activations).
-// out may be x. Push words: n, x_stride, y_stride (with Add), out_stride, quantized_stride, eps
+// out may be x. With an integer Path strides are multiples of four. Push words: n, x_stride, y_stride (with Add), out_stride, quantized_stride, eps
 // (float32).
 type Norm struct {
 	Add   bool           // first add y to x
@@ -74,8 +74,8 @@ func (o Norm) Kernel() (*devgen.Kernel, error) {
 	if o.Float {
 		name += "_float"
 	}
-	k := normKernel{Builder: devgen.NewBuilder(identifier(fmt.Sprintf("%s_%s_x%d", name, o.Path, o.Words)), normSize), o: o,
-		quantizes: quantizes}
+	name = identifier(fmt.Sprintf("%s_%s_x%d", name, o.Path, o.Words))
+	k := normKernel{Builder: devgen.NewBuilder(name, normSize), o: o, quantizes: quantizes}
 	k.declare()
 	if o.Norm {
 		k.reduce()
@@ -88,8 +88,8 @@ func (o Norm) Kernel() (*devgen.Kernel, error) {
 	return k.Build()
 }
 
-// normKernel is a Norm in construction. An invocation reads and writes the same elements of x in all
-// parts of the kernel, so that it need not see writes of others.
+// normKernel is a Norm in construction. An invocation reads and writes the same elements of x in
+// all parts of the kernel, so that it need not see writes of others.
 type normKernel struct {
 	*devgen.Builder
 	o                                      Norm
@@ -159,32 +159,64 @@ func (k *normKernel) reduce() {
 	k.scale = rmsScale(k.Builder, tree(k.Builder, partial, k.U(0), k.FAdd), k.n, k.eps)
 }
 
+// tileWord is four elements of a tile.
+type tileWord struct {
+	places, i [word4]devgen.Value // in the tile and in the row
+	x         [word4]devgen.Value
+}
+
 // addTile writes a tile of x, or of x + y, to shared memory, and of x + y to x.
 func (k *normKernel) addTile(tile devgen.Array, first devgen.Value) {
-	type element struct{ place, i, x devgen.Value }
-	var list []element
-	for w := range k.o.Words {
-		for j := range word4 {
-			place := k.place(w, j)
-			i := k.Add(first, place)
-			list = append(list, element{place, i, k.LoadF(k.x, k.Add(k.at, k.Min(i, k.Sub(k.n, k.U(1)))))})
+	list := make([]tileWord, k.o.Words)
+	for w := range list {
+		e := &list[w]
+		for j := range e.i {
+			e.places[j] = k.place(w, j)
+			e.i[j] = k.Add(first, e.places[j])
 		}
+		e.x = k.load(k.x, k.at, e)
 	}
 	if k.o.Add {
 		from := k.Mul(k.row, k.yStride)
-		for i := range list {
-			e := &list[i]
-			e.x = k.FAdd(e.x, k.LoadF(k.y, k.Add(from, k.Min(e.i, k.Sub(k.n, k.U(1))))))
+		for w := range list {
+			e := &list[w]
+			for j, y := range k.load(k.y, from, e) {
+				e.x[j] = k.FAdd(e.x[j], y)
+			}
 		}
 	}
 	for _, e := range list {
-		k.StoreShared(tile, k.padded(e.place), e.x)
-	}
-	k.Barrier() // an invocation whose elements lie beyond the row has read the last one
-	if k.o.Add {
-		for _, e := range list {
-			k.If(k.Less(e.i, k.n), func() { k.Store(k.x, k.Add(k.at, e.i), e.x) })
+		for j, x := range e.x {
+			k.StoreShared(tile, k.padded(e.places[j]), x)
 		}
+	}
+	k.Barrier() // an invocation whose elements lie beyond the row has read the last ones
+	if k.o.Add {
+		for w := range list {
+			k.storeSum(&list[w])
+		}
+	}
+}
+
+// load returns the elements of a row that begins at word `at`, or the last ones.
+func (k *normKernel) load(from devgen.Buffer, at devgen.Value, e *tileWord) (x [word4]devgen.Value) {
+	if k.quantizes {
+		return k.LoadF4(from, k.Add(at, k.Min(e.i[0], k.Sub(k.n, k.U(word4)))))
+	}
+	for j, i := range e.i {
+		x[j] = k.LoadF(from, k.Add(at, k.Min(i, k.Sub(k.n, k.U(1)))))
+	}
+	return x
+}
+
+// storeSum writes the elements that the row has to x.
+func (k *normKernel) storeSum(e *tileWord) {
+	if k.quantizes {
+		k.If(k.Less(e.i[0], k.n), func() { k.Store4(k.x, k.Add(k.at, e.i[0]), e.x) })
+		return
+	}
+	for j, i := range e.i {
+		k.If(k.Less(i, k.n), func() { k.Store(k.x, k.Add(k.at, i), e.x[j]) })
 	}
 }
 
@@ -213,6 +245,18 @@ func (k *normKernel) element(i devgen.Value) devgen.Value {
 	return k.FMul(k.FMul(e, k.scale), k.LoadF(k.weight, i))
 }
 
+// elements4 returns four elements of the normalized row from element i on.
+func (k *normKernel) elements4(i devgen.Value) [word4]devgen.Value {
+	x := k.LoadF4(k.x, k.Add(k.at, i))
+	if !k.o.Norm {
+		return x
+	}
+	for j, weight := range k.LoadF4(k.weight, i) {
+		x[j] = k.FMul(k.FMul(x[j], k.scale), weight)
+	}
+	return x
+}
+
 // write writes the normalized row.
 func (k *normKernel) write() {
 	const together = 4 // loads
@@ -227,5 +271,7 @@ func (k *normKernel) write() {
 			k.Store(k.out, k.Add(to, first, k.U(normSize*j)), x)
 		}
 	})
-	k.For(k.Add(whole, k.local), k.n, k.U(normSize), func(i devgen.Value) { k.Store(k.out, k.Add(to, i), k.element(i)) })
+	k.For(k.Add(whole, k.local), k.n, k.U(normSize), func(i devgen.Value) {
+		k.Store(k.out, k.Add(to, i), k.element(i))
+	})
 }

@@ -54,10 +54,7 @@ func (q *quantizer) tile(from devgen.Value) {
 		e := &list[w]
 		e.i = q.Add(from, q.place(w, 0))
 		e.inside = q.Less(e.i, q.n)
-		i := q.Min(e.i, q.Sub(q.n, q.U(word4)))
-		for j := range e.x {
-			e.x[j] = q.element(q.Add(i, q.U(j)))
-		}
+		e.x = q.elements4(q.Min(e.i, q.Sub(q.n, q.U(word4))))
 	}
 	for w := range list { // magnitudes compare as integers, with NaN on top
 		top := q.U(0)
@@ -129,10 +126,7 @@ func (q *quantizer) writeFloats(e *quantizedWord) {
 	if !q.o.Float {
 		return
 	}
-	to := q.MulAdd(q.row, q.outStride, e.i)
-	for j, x := range e.x {
-		q.Store(q.out, q.Add(to, q.U(j)), x)
-	}
+	q.Store4(q.out, q.MulAdd(q.row, q.outStride, e.i), e.x)
 }
 
 // blockOf returns the first word of the block, or of the superblock, of an element in the quantized

@@ -136,6 +136,19 @@ func (e *emitter) memory(in *devgen.Instr) error {
 	case devgen.OpStore:
 		to := e.global(in.Index, in.Args[0])
 		e.line("st.global.%s [%s], %s", e.typeOf(in.Args[1]), to, e.inRegister(in.Args[1]))
+	case devgen.OpLoad4:
+		var to [4]string
+		for i, v := range in.Dst {
+			to[i] = e.register(v)
+		}
+		e.line("ld.global.v4.%s {%s}, [%s]", e.typeOf(in.Dst[0]), strings.Join(to[:], ", "), e.global(in.Index, in.Args[0]))
+	case devgen.OpStore4:
+		to := e.global(in.Index, in.Args[0])
+		var from [4]string
+		for i, v := range in.Args[1:] {
+			from[i] = e.inRegister(v)
+		}
+		e.line("st.global.v4.%s [%s], {%s}", e.typeOf(in.Args[1]), to, strings.Join(from[:], ", "))
 	case devgen.OpLoadShared:
 		e.line("ld.shared.%s %s, [%s]", e.typeOf(in.Dst[0]), e.register(in.Dst[0]),
 			e.sharedAddress(devgen.Array(in.Index), in.Args[0]))

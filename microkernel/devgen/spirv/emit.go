@@ -108,6 +108,15 @@ func (e *emitter) instr(in *devgen.Instr) {
 		e.do(opStore, e.vars[in.Index], arg(0))
 	case devgen.OpStore:
 		e.do(opStore, e.element(in), e.toWord(in.Args[1]), alignedAccess, 4)
+	case devgen.OpLoad4:
+		for i, v := range in.Dst {
+			w := e.op(opLoad, e.u32, e.word(in, i), alignedAccess, 4)
+			e.values[v] = e.fromWord(w, e.typeOf(e.k.Values[v].Type))
+		}
+	case devgen.OpStore4:
+		for i, v := range in.Args[1:] {
+			e.do(opStore, e.word(in, i), e.toWord(v), alignedAccess, 4)
+		}
 	case devgen.OpStoreShared:
 		e.do(opStore, e.element(in), e.toWord(in.Args[1]))
 	default:
@@ -123,6 +132,12 @@ func (e *emitter) element(in *devgen.Instr) id {
 		return e.op(opAccessChain, e.pointer(classShared, e.u32), e.shared[in.Index], i)
 	}
 	return e.op(opAccessChain, e.pointer(classBuffer, e.u32), e.buffers[in.Index], e.u(0), i)
+}
+
+// word returns a pointer to word i of those that Load4 or Store4 accesses.
+func (e *emitter) word(in *devgen.Instr, i int) id {
+	at := e.op(opIAdd, e.u32, e.values[in.Args[0]], e.u(uint32(i)))
+	return e.op(opAccessChain, e.pointer(classBuffer, e.u32), e.buffers[in.Index], e.u(0), at)
 }
 
 // toWord returns a value as a word.

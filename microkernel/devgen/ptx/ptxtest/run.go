@@ -277,27 +277,36 @@ func (w *warp) transfer(in *instr) error {
 		return nil
 	}
 	load := in.op[0] == "ld"
-	o, value := &in.args[0], &in.args[len(in.args)-1]
+	o, list := &in.args[0], in.args[1:]
 	if load {
-		o, value = value, o
+		o, list = &in.args[len(in.args)-1], in.args[:len(in.args)-1]
+	}
+	if in.op[2] == "v4" != (len(list) == 4) || len(list) != 1 && len(list) != 4 {
+		return fmt.Errorf("a transfer of %d words", len(list))
 	}
 	addresses := w.values(o, &w.operands[0])
 	offset := offsetOf(o)
-	var words *[warpSize]uint64
-	if load {
-		words = &w.registers[value.index]
-	} else {
-		words = w.values(value, &w.operands[1])
-	}
+	blocks := make([][]byte, warpSize)
 	for _, l := range w.active {
-		b, err := w.address(addresses[l]+offset, l, in.global, 4)
+		b, err := w.address(addresses[l]+offset, l, in.global, 4*uint64(len(list)))
 		if err != nil {
 			return err
 		}
+		blocks[l] = b
+	}
+	for j := range list {
+		var words *[warpSize]uint64
 		if load {
-			words[l] = uint64(binary.LittleEndian.Uint32(b))
+			words = &w.registers[list[j].index]
 		} else {
-			binary.LittleEndian.PutUint32(b, uint32(words[l]))
+			words = w.values(&list[j], &w.operands[1])
+		}
+		for _, l := range w.active {
+			if b := blocks[l][4*j:]; load {
+				words[l] = uint64(binary.LittleEndian.Uint32(b))
+			} else {
+				binary.LittleEndian.PutUint32(b, uint32(words[l]))
+			}
 		}
 	}
 	return nil
