@@ -145,10 +145,9 @@ func TestBenchLoadSweep(t *testing.T) {
 	}
 }
 
-// TestBenchLoadFormerFlags checks that a flag of earlier versions runs the subcommand that it
-// became.
-func TestBenchLoadFormerFlags(t *testing.T) {
-	out, failure, code := execute(t, loadArgs("", "--machine", "core-ultra-125h", "--model", "llama-3.2-3b", "--lanes",
+// TestBenchLoadDevices checks that the devices of a built-in machine run with the policies.
+func TestBenchLoadDevices(t *testing.T) {
+	out, failure, code := execute(t, loadArgs("devices", "core-ultra-125h", "--model", "llama-3.2-3b", "--lanes",
 		"gpu", "--format", "csv")...)
 	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if code != 0 || err != nil || len(table) != 3 || !strings.Contains(table[1][0], "on gpu") {
@@ -161,31 +160,31 @@ func TestBenchLoadBadInput(t *testing.T) {
 	if err := os.WriteFile(bad, []byte(`{"at": 1, "class": "urgent", "prompt": 1, "output": 1}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for want, args := range map[string][]string{
-		"policy":       {"--policy", "beauty"},
-		"rate":         {"--reactive", "-1"},
-		"no request":   {"--reactive", "0", "--proactive", "0"},
-		"set":          {"--reactive-set", "wikipedia"},
-		"duration":     {"--duration", "0s"},
-		"--url":        {"--url", "localhost:8080"},
-		"--simulate":   {"--url", "http://localhost:1", "--simulate"},
-		"trace line 1": {"--replay", bad},
-		"--replay":     {"--replay", bad + ".missing"},
-		"--goodput":    {"--goodput", "3", "--replay", bad},
-		"--quantum":    {"--quantum", "NaN"},
-		"--op-bound":   {"--op-bound", "-1ms"},
-		"--ctx":        {"--ctx", "1"},
-		"\"moods\"":    {"--simulate", "--sweep", "moods"},
-		"peace":        {"--goal", "peace"},
-		"--url out":    {"--goal", "halt", "--url", "http://localhost:1"},
-		"with --goal":  {"--goal", "halt", "--simulate"},
-		"--seeds 0":    {"--goal", "open", "--seeds", "0"},
-		"the verb":     {"--seeds", "3"},
-		"or two":       {"--machine", "m4pro", "--lanes", "a,b,c"},
-		"missing":      {"--machine", "m4pro"},
-		"of runs":      {"--goodput", "30"},
+	for want, args := range map[string][]string{ // the verb, and its arguments
+		"policy":          {"", "--policy", "beauty"},
+		"rate":            {"", "--reactive", "-1"},
+		"no request":      {"", "--reactive", "0", "--proactive", "0"},
+		"set":             {"", "--reactive-set", "wikipedia"},
+		"duration":        {"", "--duration", "0s"},
+		"--url":           {"", "--url", "localhost:8080"},
+		"flag --url":      {"simulate", "--url", "http://localhost:1"},
+		"trace line 1":    {"", "--replay", bad},
+		"--replay":        {"", "--replay", bad + ".missing"},
+		"flag --replay":   {"goodput", "3", "--replay", bad},
+		"--quantum":       {"", "--quantum", "NaN"},
+		"--op-bound":      {"", "--op-bound", "-1ms"},
+		"--ctx":           {"", "--ctx", "1"},
+		"\"moods\"":       {"sweep", "moods"},
+		"peace":           {"goal", "peace"},
+		"--url out":       {"goal", "halt", "--url", "http://localhost:1"},
+		"flag --simulate": {"goal", "halt", "--simulate"},
+		"--seeds 0":       {"goal", "open", "--seeds", "0"},
+		"flag --seeds":    {"", "--seeds", "3"},
+		"or two":          {"devices", "m4pro", "--lanes", "a,b,c"},
+		"missing":         {"devices", "m4pro"},
+		"of runs":         {"goodput", "30"},
 	} {
-		_, text, code := execute(t, loadArgs("", args...)...)
+		_, text, code := execute(t, loadArgs(args[0], args[1:]...)...)
 		if code != exit.Input || !strings.Contains(text, want) {
 			t.Errorf("%v: exit code %d, %q", args, code, text)
 		}

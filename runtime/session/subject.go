@@ -36,6 +36,9 @@ func (s *Subject) Close() {
 // OpenSubject opens the model that arg names: a GGUF file, a config.json, a preset, or the embedded
 // model for "". typ is the weight type of a preset.
 func OpenSubject(arg, typ string) (*Subject, error) {
+	if _, err := synth.ParseFileType(typ); typ != "" && err != nil {
+		return nil, fmt.Errorf("--type: %w", err)
+	}
 	if config, t, err := shapesOnly(arg, typ); err != nil || config != nil {
 		if err != nil {
 			return nil, err

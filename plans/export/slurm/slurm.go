@@ -147,7 +147,7 @@ exit "$code"
 
 const endpoints = `#!/bin/bash
 # Writes endpoints.yaml, the list of endpoints that llm-d's picker watches, next to this script (or to $ENDPOINTS_FILE):
-#   endpoints.sh add NAME ADDRESS PORT [KIND]
+#   endpoints.sh add NAME ADDRESS PORT [KIND]    KIND is a kind of host, or a feature sandwich_kind_KIND
 #   endpoints.sh remove NAME
 #   endpoints.sh cancel JOB    removes the endpoints of an array before it signals its servers, which then drain
 #   endpoints.sh prune         removes the endpoints of jobs that have ended without doing so
@@ -157,6 +157,16 @@ parts=$file.d
 mkdir -p "$parts"
 exec 9>"$parts/.lock"
 flock 9
+
+# replace writes stdin to a file of its own and renames it to $1, so that readers see complete files only, also where
+# the lock has no effect.
+replace() {
+  new=$(mktemp "$1.XXXXXX")
+  trap 'rm -f "$new"' EXIT
+  cat >"$new"
+  chmod "$(printf %o "$((0666 & ~$(umask)))")" "$new"
+  mv "$new" "$1"
+}
 
 render() {
   {
@@ -168,8 +178,7 @@ render() {
       cat "$part"
     done
     [ -n "$any" ] || echo "  []"
-  } >"$file.new"
-  mv "$file.new" "$file"
+  } | replace "$file"
 }
 
 usage() {
@@ -183,10 +192,13 @@ valid() {
 
 case "${1:-},$#" in
 add,[45])
-  valid "$2" && valid "$3" && valid "$4" && valid "${5:-any}"
-  printf '  - name: %s\n    address: "%s"\n    port: "%s"\n    labels: {llm-d.ai/engine-type: sandwich, kind: "%s"}\n' \
-    "$2" "$3" "$4" "${5:-any}" >"$parts/$2.new"
-  mv "$parts/$2.new" "$parts/$2.part"
+  kind=${5:-any}
+  kind=${kind#sandwich_kind_}
+  valid "$2" && valid "$3" && valid "$4" && valid "$kind"
+  {
+    printf '  - name: %s\n    address: "%s"\n    port: "%s"\n' "$2" "$3" "$4"
+    printf '    labels: {llm-d.ai/engine-type: sandwich, sandwich.dev/kind: "%s"}\n' "$kind"
+  } | replace "$parts/$2.part"
   ;;
 remove,2)
   valid "$2"

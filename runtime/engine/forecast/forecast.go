@@ -13,10 +13,11 @@ import (
 )
 
 // Rates of a machine without measured ceilings, in FLOP/s and bytes/s. They are used until the
-// first forward has run.
+// first forward has run. Every machine reaches them, so that forwards are not predicted too short
+// to be cut. Package steptimes assumes typical rates instead.
 const (
-	unknownPeak      = 1e10
-	unknownBandwidth = 5e9
+	minPeak      = 1e10
+	minBandwidth = 5e9
 )
 
 // exactPath is the path of attention, and of weights for which the plan names none.
@@ -30,7 +31,7 @@ func NewCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table
 	if p != nil {
 		machine := roofline.NewMachine(p)
 		for i, pus := range []topotree.CPUSet{plan.Prefill.PUs, plan.Decode.PUs} {
-			// An error leaves a nil map: costs then follow from the unknown rates.
+			// An error leaves a nil map: costs then follow from the lowest rates.
 			ceilings[i], _ = machine.CoreCeilings(pus, plan.Widest(), plan.Arithmetics())
 		}
 	}
@@ -73,7 +74,7 @@ func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, ceilings map[string
 		if r, ok := ceilings[path]; ok && r.Targets[0].Peak > 0 && r.Bandwidth > 0 {
 			return r.Targets[0].Peak, r.Bandwidth
 		}
-		return unknownPeak, unknownBandwidth
+		return minPeak, minBandwidth
 	}
 	d := m.Dims
 	if op.Kind == model.OpAttention {
@@ -99,7 +100,7 @@ func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, ceilings map[string
 		p.Fixed += values * roofline.Bits(key.Type) / 8 * rows / bandwidth
 	}
 	if len(op.W) == 0 { // row by row over activations, in caches
-		p.Row = 16 * float64(d.Hidden) / unknownPeak
+		p.Row = 16 * float64(d.Hidden) / minPeak
 	}
 	return p
 }

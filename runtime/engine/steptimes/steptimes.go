@@ -14,10 +14,12 @@ import (
 // Context lengths of the estimates, in positions before the rows.
 const short, long = 128, 2048
 
-// Rates of a machine without measured ceilings, in FLOP/s and bytes/s.
+// Rates of a machine without measured ceilings, in FLOP/s and bytes/s. Speculation compares times
+// with each other, so that only their ratio matters, which is that of a typical machine. With lower
+// bounds for both, as in package forecast, each drafted row would seem to cost a whole step.
 const (
-	unknownPeak      = 1e11
-	unknownBandwidth = 1e10
+	typicalPeak      = 1e11
+	typicalBandwidth = 1e10
 )
 
 // near is the part of the ceilings that kernels are assumed to reach.
@@ -57,13 +59,13 @@ func Copy(bytes int64, plan *plans.Plan, p *profiles.Profile) float64 {
 func limitsOf(plan *plans.Plan, p *profiles.Profile) func(path string) roofline.Limits {
 	var ceilings map[string]roofline.Ceiling
 	if p != nil {
-		// An error leaves a nil map: times then follow from the unknown rates.
+		// An error leaves a nil map: times then follow from typical rates.
 		ceilings, _ = roofline.NewMachine(p).CoreCeilings(plan.Decode.PUs, plan.Widest(), plan.Arithmetics())
 	}
 	return func(path string) roofline.Limits {
 		if c, ok := ceilings[path]; ok && c.Targets[0].Peak > 0 && c.Bandwidth > 0 {
 			return roofline.Limits{Peak: c.Targets[0].Peak, Read: c.Bandwidth}
 		}
-		return roofline.Limits{Peak: unknownPeak, Read: unknownBandwidth}
+		return roofline.Limits{Peak: typicalPeak, Read: typicalBandwidth}
 	}
 }

@@ -172,7 +172,7 @@ func (g *guests) stop(job string) {
 }
 
 // endpoint matches an endpoint of a job in endpoints.yaml: address, port and kind.
-const endpoint = `- name: sandwich-%s-0\n +address: "(.*)"\n +port: "(.*)"\n +labels: .*kind: "(.*)"`
+const endpoint = `- name: sandwich-%s-0\n +address: "(.*)"\n +port: "(.*)"\n +labels: .*sandwich.dev/kind: "(.*)"`
 
 // infoLabel matches a label of a metric.
 var infoLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)
@@ -191,7 +191,7 @@ func (g *guests) awaitEndpoint(kind, job string) map[string]string {
 		}
 		return found != nil
 	})
-	if found[3] != kind {
+	if found[3] != strings.TrimPrefix(kind, "sandwich_kind_") {
 		t.Errorf("the endpoint of %s has the kind %s", kind, found[3])
 	}
 	url := "http://" + found[1] + ":" + found[2]

@@ -17,6 +17,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/microkernel"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
@@ -153,6 +154,9 @@ func (f *rooflineFlags) check() error {
 			return fmt.Errorf("--each-isa %s has an empty or repeated name; give each instruction set once, such as "+
 				"avx512,avx2", show.Clip(f.each,
 				40))
+		}
+		if _, err := microkernel.ParseISA(f.isas[i]); err != nil {
+			return fmt.Errorf("--each-isa: %w", err)
 		}
 	}
 	return nil

@@ -52,6 +52,9 @@ func (m *Flags) Read() (*profiles.Profile, error) {
 		return Live()
 	}
 	p, err := m.source().Read()
+	if err != nil && m.builtin != "" {
+		err = fmt.Errorf("--machine: %w", err)
+	}
 	return p, exit.Usage(err)
 }
 

@@ -16,6 +16,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/modelref"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
+	"sandwich/plans"
 	"sandwich/plans/selection"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
@@ -191,7 +192,7 @@ func (f *Flags) Load() (*session.Session, error) {
 	return s, nil
 }
 
-// Check rejects values out of range.
+// Check rejects values that are out of range or unknown. It does not look at the machine.
 func (f *Flags) Check() error {
 	if err := f.checkDevice(); err != nil {
 		return exit.Usage(err)
@@ -208,6 +209,14 @@ func (f *Flags) Check() error {
 	case f.Attention != "" && f.Attention != "auto":
 		if _, err := microkernel.ParseAttentionDot(f.Attention); err != nil {
 			return exit.Usage(fmt.Errorf("--attention: %w", err))
+		}
+	}
+	if _, err := plans.ParseWorkerISAs(f.ISA); err != nil {
+		return exit.Usage(fmt.Errorf("--isa: %w", err))
+	}
+	if f.KV != "" {
+		if _, err := microkernel.ParseKVType(f.KV); err != nil {
+			return exit.Usage(fmt.Errorf("--kv: %w", err))
 		}
 	}
 	return nil

@@ -58,11 +58,8 @@ func New() *cobra.Command {
 	}
 	f.add(c)
 	format := flags.Format(c, "table", "json", "csv")
-	moved := addMoved(c)
+	c.AddCommand(newOps(), newSwitch(), newServer(), newSchema(), newExplain())
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if run := moved(); run != nil {
-			return run()
-		}
 		if err := f.check(); err != nil {
 			return err
 		}
@@ -76,40 +73,6 @@ func New() *cobra.Command {
 		return printLLM(c.OutOrStdout(), rows, *format)
 	}
 	return c
-}
-
-// addMoved adds the subcommands of bench llm, and the hidden flags that selected them in earlier
-// versions. The result returns the subcommand that such a flag selects; nil if none was given.
-func addMoved(c *cobra.Command) func() func() error {
-	ops, swap, server, schema, explain := newOps(), newSwitch(), newServer(), newSchema(), newExplain()
-	c.AddCommand(ops, swap, server, schema, explain)
-	fs := c.Flags()
-	opsFlag := fs.Bool("ops", false, "")
-	swapFlag := fs.Bool("switch", false, "")
-	explainFlag := fs.Bool("explain", false, "")
-	clientsFlag := fs.Int("clients", 0, "")
-	schemaFlag := fs.String("schema", "", "")
-	for _, name := range []string{"ops", "switch", "explain", "clients", "schema"} {
-		fs.Lookup(name).Hidden = true
-	}
-	return func() func() error {
-		as := func(sub *cobra.Command, flag string, args ...string) func() error {
-			return func() error { return flags.RunMoved(c, sub, flag, "", args...) }
-		}
-		switch {
-		case *explainFlag:
-			return as(explain, "explain")
-		case *swapFlag:
-			return as(swap, "switch")
-		case *opsFlag:
-			return as(ops, "ops")
-		case *schemaFlag != "":
-			return as(schema, "schema", *schemaFlag)
-		case *clientsFlag != 0:
-			return as(server, "clients")
-		}
-		return nil
-	}
 }
 
 // add adds the flags of bench llm without a subcommand.

@@ -38,11 +38,9 @@ Times are printed in milliseconds, in JSON and CSV in seconds.
 	f.addFiles(fs)
 	fs.StringVar(&f.svg, "svg", "", "SVG file to write the last run to")
 	format := flags.Format(c, "table", "json", "csv")
-	moved := addMoved(c)
+	c.AddCommand(newSimulate(), newSweep(), newGoodput(), newGoal(), newDevices(), newLanes(), newAblation(),
+		newHalts())
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if run := moved(); run != nil {
-			return run()
-		}
 		return f.offer(c.Context(), c.OutOrStdout(), *format)
 	}
 	return c
