@@ -15,6 +15,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/rates"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/session"
@@ -95,8 +96,11 @@ func (f *Flags) OpenTuneDevice(ctx context.Context) (id string, dev device.Devic
 		id, dev = f.fastestDevice(ctx)
 		return id, dev, nil
 	}
-	dev, err = f.openNamed(ctx)
-	return f.device, dev, exit.Usage(err)
+	if dev, err = f.openNamed(ctx); err != nil {
+		return "", nil, exit.Usage(err)
+	}
+	f.noteMeasuring(f.device, dev, rates.Usual()...)
+	return f.device, dev, nil
 }
 
 // usesDevice reports whether --device asks for a device.
