@@ -60,7 +60,8 @@ func (simulated) Open(_ context.Context, index int) (device.Device, error) {
 	case 6:
 		return sim.New(sim.Config{MemoryBytes: 1 << 15}), nil
 	case 8:
-		return sim.New(sim.Config{Mode: sim.Timed, Sleep: func(time.Duration, <-chan struct{}) error { return nil }}), nil
+		instant := func(time.Duration, <-chan struct{}) error { return nil }
+		return sim.New(sim.Config{Mode: sim.Timed, Sleep: instant}), nil
 	}
 	return sim.New(sharedMemory()), nil
 }
