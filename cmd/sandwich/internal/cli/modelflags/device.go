@@ -41,6 +41,11 @@ func (f *Flags) AddDevice(c *cobra.Command) {
 		"experts, else all)")
 	c.Flags().BoolVar(&f.deviceRounding, "device-rounding", false, "permit a device whose results differ by rounding "+
 		"from those of the cores; if it is lost, requests that have started fail")
+}
+
+// AddDeviceDispatch adds the flags of how an engine uses the device of AddDevice. Verbs without an
+// engine run one forward at a time and have no use for them.
+func (f *Flags) AddDeviceDispatch(c *cobra.Command) {
 	c.Flags().BoolVar(&f.deviceDivide, "device-divide", false, "let device and cores compute prompts "+
 		"together where that is faster, if the device runs prefill and the cores decode")
 	c.Flags().BoolVar(&f.deviceStatic, "device-static", false, "compile kernels for the rows of waiting prompts in "+
