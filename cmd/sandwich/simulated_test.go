@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -21,8 +22,8 @@ import (
 
 // simulated is a driver with simulated devices. The second one cannot be opened, and the third one
 // reports an inexact class. The next three use the memory of the cores: imported, exported and by
-// copies. The last one has little memory. --device auto considers only those whose indices
-// SIMULATED_AUTO lists.
+// copies. The last one has little memory. Another one, which is not listed, computes nothing.
+// --device auto considers only those whose indices SIMULATED_AUTO lists.
 type simulated struct{}
 
 func autoIndices() []string { return strings.Fields(os.Getenv("SIMULATED_AUTO")) }
@@ -58,6 +59,9 @@ func (simulated) Open(_ context.Context, index int) (device.Device, error) {
 		return sim.New(sim.Config{Unified: true}), nil
 	case 6:
 		return sim.New(sim.Config{MemoryBytes: 1 << 15}), nil
+	case 8:
+		instant := func(time.Duration, <-chan struct{}) error { return nil }
+		return sim.New(sim.Config{Mode: sim.Timed, Sleep: instant}), nil
 	}
 	return sim.New(sharedMemory()), nil
 }

@@ -60,9 +60,9 @@ func TestMonitorOfOneLane(t *testing.T) {
 	}
 }
 
-// TestLeast checks that the first forward on a device, which may compile kernels for longer than
+// TestFastest checks that the first forward on a device, which may compile kernels for longer than
 // measurements take, does not count.
-func TestLeast(t *testing.T) {
+func TestFastest(t *testing.T) {
 	const ms = time.Millisecond
 	for _, x := range []struct {
 		takes    []time.Duration

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrUnsupported says that a model or a plan cannot run on a device.
-var ErrUnsupported = errors.New("is not supported on a device; it runs on the cores")
+var ErrUnsupported = errors.New("is not supported on a device; the cores can run it")
 
 func unsupported(format string, args ...any) error {
 	return fmt.Errorf("%s %w", fmt.Sprintf(format, args...), ErrUnsupported)

@@ -2,10 +2,12 @@ package finals
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
@@ -86,6 +88,64 @@ func TestRaceRejectsDevices(t *testing.T) {
 		if len(late) != 0 || !strings.Contains(reasons, x.want) {
 			t.Errorf("%s: %d arms; rejected:\n%s", x.name, len(late), reasons)
 		}
+	}
+}
+
+// TestDeviceArms checks that the device races alone, and if its arithmetic differs from that of the
+// default plan, also disaggregated: prefill on one side and decode on the other.
+func TestDeviceArms(t *testing.T) {
+	s, shape := deviceSubject(t)
+	for _, x := range []struct {
+		other bool // the default plan has arithmetic that no device has
+		want  []string
+	}{
+		{false, []string{"on device sim:0 prefill decode"}},
+		{true, []string{"on device sim:0 prefill decode", "prefill on device sim:0 prefill",
+			"decode on device sim:0 decode"}},
+	} {
+		dev := sim.New(sim.Config{Mode: sim.Timed})
+		r := run.New(run.Options{Budget: time.Hour, Seed: 1})
+		l, err := partition.NewLoader(r, s, shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := l.Home()
+		if err := l.Open(t.Context(), home); err != nil {
+			t.Fatal(err)
+		}
+		f := arms.New(r, l, "finalists", 1)
+		f.Add("default", home, [phase.Count]*plans.Phase{&home.Plan.Prefill, &home.Plan.Decode}, false, true)
+		if err := f.AddTests(t.Context(), false, run.FinalsEnd, home.Served()...); err != nil {
+			t.Fatal(err)
+		}
+		for i := range f.Tests {
+			f.Tests[i].Seconds = 1e6 // the cores are slower, however busy the machine is
+		}
+		if x.other {
+			home.Plan.Attention = microkernel.AttentionDots()[1]
+		}
+		at, list, err := deviceArms(t.Context(), f, Device{ID: "sim:0", Device: dev})
+		if err != nil || at != 1 {
+			t.Errorf("before arm %d: %v", at, err)
+		}
+		var got []string
+		for _, a := range list {
+			text := a.Name
+			for _, p := range phase.All {
+				if a.OnDevice[p] {
+					text += " " + p.String()
+				}
+			}
+			got = append(got, text)
+			if (a.On == home) == x.other || a.Device != dev {
+				t.Errorf("%s runs on another partition or device", a.Name)
+			}
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("arms %q, want %q; rejected: %+v", got, x.want, r.Rejected)
+		}
+		l.Close()
+		dev.Close()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/rates"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/session"
@@ -40,6 +41,11 @@ func (f *Flags) AddDevice(c *cobra.Command) {
 		"experts, else all)")
 	c.Flags().BoolVar(&f.deviceRounding, "device-rounding", false, "permit a device whose results differ by rounding "+
 		"from those of the cores; if it is lost, requests that have started fail")
+}
+
+// AddDeviceDispatch adds the flags of how an engine uses the device of AddDevice. Verbs without an
+// engine run one forward at a time and have no use for them.
+func (f *Flags) AddDeviceDispatch(c *cobra.Command) {
 	c.Flags().BoolVar(&f.deviceDivide, "device-divide", false, "let device and cores compute prompts "+
 		"together where that is faster, if the device runs prefill and the cores decode")
 	c.Flags().BoolVar(&f.deviceStatic, "device-static", false, "compile kernels for the rows of waiting prompts in "+
@@ -95,8 +101,11 @@ func (f *Flags) OpenTuneDevice(ctx context.Context) (id string, dev device.Devic
 		id, dev = f.fastestDevice(ctx)
 		return id, dev, nil
 	}
-	dev, err = f.openNamed(ctx)
-	return f.device, dev, exit.Usage(err)
+	if dev, err = f.openNamed(ctx); err != nil {
+		return "", nil, exit.Usage(err)
+	}
+	f.noteMeasuring(f.device, dev, rates.Usual()...)
+	return f.device, dev, nil
 }
 
 // usesDevice reports whether --device asks for a device.

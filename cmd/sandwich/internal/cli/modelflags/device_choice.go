@@ -138,6 +138,13 @@ func measuring(id string, d device.Device) string {
 		d.Info().Name)
 }
 
+// noteMeasuring says that the rates of a device will be measured, unless they are stored.
+func (f *Flags) noteMeasuring(id string, d device.Device, products ...rates.Product) {
+	if machine.DeviceRates().Known(id, d.Info(), products...) == nil {
+		f.note(measuring(id, d))
+	}
+}
+
 // target is a model for which a device is chosen.
 type target struct {
 	flags   *Flags
@@ -188,6 +195,7 @@ func (t *target) choosePlan() error {
 // measure predicts by the rates of an open device, which it measures if they are not stored.
 func (t *target) measure(ctx context.Context, id string, dev device.Device) (*deviceforecast.Prediction, error) {
 	t.flags.Loading.At("measuring the device", 0)
+	t.flags.noteMeasuring(id, dev, t.products...)
 	measured, err := machine.DeviceRates().Of(ctx, id, dev, false, t.products...)
 	if err != nil {
 		return nil, err

@@ -80,6 +80,7 @@ func TestDeviceFlags(t *testing.T) {
 		c, f := &cobra.Command{}, Flags{}
 		f.Add(c)
 		f.AddDevice(c)
+		f.AddDeviceDispatch(c)
 		if err := c.ParseFlags(x.args); err != nil {
 			t.Fatal(err)
 		}

@@ -64,6 +64,7 @@ the number of positions, then the logits after each position of the prompt as li
 	}
 	f.session.Add(c)
 	f.session.AddDevice(c)
+	f.session.AddDeviceDispatch(c)
 	modelflags.AddVerbose(c)
 	fs := c.Flags()
 	fs.StringVarP(&f.prompt, "prompt", "p", "", "text to continue; - reads standard input")

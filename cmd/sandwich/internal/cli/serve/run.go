@@ -46,6 +46,7 @@ API. The default model is the embedded one.`,
 	}
 	f.serve.session.AddModel(c)
 	f.serve.session.AddDevice(c)
+	f.serve.session.AddDeviceDispatch(c)
 	c.Flags().IntVarP(&f.serve.session.Threads, "threads", "t", 0, "maximum number of PUs to use (default: all "+
 		"allowed ones)")
 	flags.Duration(c.Flags(), &f.budget, "budget", 40*time.Second, "time to tune; 0 serves under the default plan")

@@ -107,6 +107,7 @@ different API keys share no prefix cache.`,
 	}
 	f.session.Add(c)
 	f.session.AddDevice(c)
+	f.session.AddDeviceDispatch(c)
 	f.session.Plans.Add(c)
 	f.add(c)
 	c.Flags().Var(&f.strict, "strict", "serve only under a tuned plan that plan verify calls OPTIMAL or "+

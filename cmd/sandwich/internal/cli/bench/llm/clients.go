@@ -36,6 +36,7 @@ type clientFlags struct {
 func (f *clientFlags) add(c *cobra.Command) {
 	f.singleFlags.add(c, 5)
 	f.session.AddDevice(c)
+	f.session.AddDeviceDispatch(c)
 	modelflags.AddVerbose(c)
 	c.Flags().IntVar(&f.clients, "clients", 8, "number of concurrent requests")
 	c.Flags().IntSliceVarP(&f.gen, "tg", "n", []int{64}, "numbers of generated tokens per request")
