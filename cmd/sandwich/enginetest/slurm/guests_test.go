@@ -140,7 +140,8 @@ ip addr add %[3]s peer %[4]s dev eth0
 ip link set eth0 up
 mkdir -p %[5]s/%[2]s.spool /sys/fs/cgroup/system.slice
 munged %[6]s
-exec slurmd -D -N %[2]s -f %[1]s/slurm.conf
+# The inner shell reaps orphans of jobs; slurmstepd waits for zombies, too.
+exec unshare --mount --pid --fork --mount-proc sh -c 'slurmd -D -N %[2]s -f %[1]s/slurm.conf; exit $?'
 `, g.dir, name, guestAddress(i), controller, g.local, strings.Join(g.munge(), " "))
 	g.write(name+".sh", []byte(script), 0o644)
 	console, err := os.Create(g.path(name + ".console"))

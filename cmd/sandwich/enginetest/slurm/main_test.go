@@ -27,8 +27,10 @@ func TestMain(m *testing.M) {
 	if !namespaces() {
 		os.Exit(m.Run())
 	}
+	// The shell is the first process of its namespace and reaps orphans of jobs. slurmstepd waits for
+	// all processes of a job, zombies included.
 	cmd := exec.Command("unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--mount-proc",
-		"--kill-child"}, os.Args...)...)
+		"--kill-child", "sh", "-c", `"$@"; exit $?`, "sh"}, os.Args...)...)
 	cmd.Env = append(os.Environ(), inNamespaces+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
