@@ -138,7 +138,7 @@ func TestInputItems(t *testing.T) {
 		"?order=up":                   "400 order",
 		"?limit=0":                    "400 limit",
 		"?limit=x":                    "400 limit",
-		"?after=nobody":               "400 after",
+		"?after=other":                "400 after",
 	} {
 		if got := texts(query); got != want {
 			t.Errorf("%q: got %s, want %s", query, got, want)
