@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,22 @@ func TestDamageIsRefused(t *testing.T) {
 			if _, err := decode(cut.open); !errors.Is(err, plans.ErrDamaged) {
 				t.Fatalf("%s cut at byte %d: %v", x.name, n, err)
 			}
+		}
+	}
+}
+
+// TestConvertedLines checks that the error for a plan whose line ends version control converted
+// names the cause.
+func TestConvertedLines(t *testing.T) {
+	whole, err := readArchive(packed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range whole {
+		changed := slices.Clone(whole)
+		changed[i].data = bytes.ReplaceAll(x.data, []byte("\n"), []byte("\r\n"))
+		if _, err := decode(changed.open); err == nil || !strings.Contains(err.Error(), "converted to CRLF") {
+			t.Errorf("%s: %v", x.name, err)
 		}
 	}
 }

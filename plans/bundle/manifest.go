@@ -54,7 +54,7 @@ func readManifest(open opener) (m *Manifest, raw []byte, err error) {
 			"`sandwich tune`", manifestFile, m.Version, firstVersion, plans.Version)
 	}
 	if again, err := profiles.EncodeYAML(m); err != nil || !bytes.Equal(again, data) {
-		return nil, nil, damaged("%s was changed after it was written", manifestFile)
+		return nil, nil, damaged("%s was changed after it was written%s", manifestFile, convertedLines(data))
 	}
 	return m, data, nil
 }
@@ -70,10 +70,18 @@ func (m *Manifest) bytes(open opener, name string) ([]byte, error) {
 		return nil, damaged("%s cannot be read: %v", name, err)
 	}
 	if got := profiles.DigestBytes(data); got != m.Files[i].SHA256 {
-		return nil, damaged("%s was changed after it was written (hash %s, but the manifest lists %.80s)", name, got,
-			m.Files[i].SHA256)
+		return nil, damaged("%s was changed after it was written (hash %s, but the manifest lists %.80s)%s", name, got,
+			m.Files[i].SHA256, convertedLines(data))
 	}
 	return data, nil
+}
+
+// convertedLines returns the cause of a change that version control makes, or "".
+func convertedLines(data []byte) string {
+	if bytes.Contains(data, []byte("\r\n")) {
+		return "; its line ends were converted to CRLF: in git, set the attribute -text for plans"
+	}
+	return ""
 }
 
 // checkContent compares the content hash of a decoded file. For a migrated profile it uses the hash

@@ -28,7 +28,8 @@ type Tensor struct {
 	Name string
 	Type Type
 	// Dims has one to four dimensions in ggml's order: the row length (K), the number of rows (N),
-	// and outer dimensions without those of 1 at the end. A tensor with a dimension of 0 has no data.
+	// and outer dimensions without those of 1 at the end. A tensor with a dimension of 0 has no
+	// data.
 	Dims []int
 	Data []byte // blocks of the rows in order; part of the file, read-only
 

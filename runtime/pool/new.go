@@ -17,7 +17,7 @@ const defaultSpin = 50 * time.Microsecond
 // Options configure New. The zero value is an unpinned pool with the default spin limit.
 type Options struct {
 	Spin time.Duration // longest spin of a waiting worker; 0 means defaultSpin, negative (NoSpin) none
-	Pin  bool          // bind worker i to PU pus[i]; ignored, as Note reports, if the system cannot
+	Pin  bool          // bind worker i to PU pus[i]; ignored, as Note reports, if the system does not
 	// Class of each worker, which only callers interpret (exec: the worker kind); nil: class 0 for
 	// all.
 	Class []int
@@ -135,18 +135,26 @@ func reserveProcs(n int) {
 	}
 }
 
-// startWorkers starts the goroutines and waits until each is bound. After an error none is left.
+// startWorkers starts the goroutines and waits until each is bound. If the system binds no threads,
+// the workers are not pinned. After another error none is left.
 func (p *Pool) startWorkers() error {
 	ready := make(chan error, len(p.workers))
 	p.exited.Add(len(p.workers))
 	for _, w := range p.workers {
 		go w.start(ready)
 	}
-	var first error
+	var first, unbound error
 	for range p.workers {
-		if err := <-ready; err != nil && first == nil {
+		switch err := <-ready; {
+		case errors.Is(err, sys.ErrNoAffinity):
+			unbound = err
+		case err != nil && first == nil:
 			first = err
 		}
+	}
+	if unbound != nil {
+		p.pinned, p.note = false, fmt.Sprintf("workers are not pinned, which may reduce speed: %v; permit the system "+
+			"call sched_setaffinity", unbound)
 	}
 	if first != nil {
 		p.dismiss()

@@ -12,9 +12,13 @@ type misplacedMemory struct {
 	what string
 }
 
-// NoticeMisplaced calls Notice with a warning for each memory that is not on the NUMA node that the
-// plan binds it to. It reports each memory of a plan once per session.
+// NoticeMisplaced calls Notice with a warning for workers that are not pinned, and for each memory
+// that is not on the NUMA node that the plan binds it to. It reports each once per session.
 func (s *Session) NoticeMisplaced(r *forward.Runner) {
+	if note := r.Pool().Note(); note != "" && note != s.unpinned {
+		s.unpinned = note
+		s.Notice("warning: " + note)
+	}
 	places, err := r.Placement()
 	if err != nil {
 		s.Notice("note: the placement of memory on NUMA nodes could not be read: " + err.Error())

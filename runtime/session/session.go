@@ -60,6 +60,7 @@ type Session struct {
 
 	Hooks
 	misplaced map[misplacedMemory]bool // reported before
+	unpinned  string                   // note about workers that was reported before
 }
 
 // Hooks holds the callbacks of a session and its spin time.

@@ -119,8 +119,8 @@ func sizeOf(m *chat.Message) int {
 	return size
 }
 
-// messageValue returns the value of a message in the form that templates read. Reasoning has several
-// names. Templates that read thinking refuse it next to both a text and calls.
+// messageValue returns the value of a message in the form that templates read. Reasoning has
+// several names. Templates that read thinking refuse it next to both a text and calls.
 func messageValue(m *chat.Message, arguments func(string) (any, error), typed bool) (*jinja.Dict, error) {
 	content := m.Content()
 	value := new(jinja.Dict).Set("role", m.Role).Set("content", content.Value())

@@ -43,7 +43,8 @@ func affinity(pid int) (topotree.CPUSet, error) {
 	n, _, errno := unix.Syscall(unix.SYS_SCHED_GETAFFINITY, uintptr(pid), uintptr(len(words)*8),
 		uintptr(unsafe.Pointer(&words[0])))
 	if errno != 0 {
-		return topotree.CPUSet{}, fmt.Errorf("cannot read the CPU affinity of this process: %w", errno)
+		return topotree.CPUSet{}, fmt.Errorf("cannot read the CPU affinity of this process: %w; "+
+			"permit the system call sched_getaffinity", errno)
 	}
 	return topotree.CPUSetFromWords(slices.Clone(words[:n/8])), nil
 }

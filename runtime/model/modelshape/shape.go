@@ -45,12 +45,12 @@ func Of(f *gguf.File) (plans.ModelShape, error) {
 			return gguf.F32, nil
 		}
 		if !ok {
-			return 0, fmt.Errorf("the file has no tensor %s: it is not a complete %s model; convert or download it again",
-				s.Name, c.Arch)
+			return 0, fmt.Errorf("the file has no tensor %s: it is not a complete %s model; "+
+				"convert or download it again", s.Name, c.Arch)
 		}
 		if !tensors.SameDims(t.Dims, s.Dims) {
-			return 0, fmt.Errorf("tensor %s has shape %v, but the model's sizes require %v; convert or download it again",
-				s.Name, t.Dims, s.Dims)
+			return 0, fmt.Errorf("tensor %s has shape %v, but the model's sizes require %v; "+
+				"convert or download it again", s.Name, t.Dims, s.Dims)
 		}
 		return t.Type, nil
 	}

@@ -25,8 +25,8 @@ func filterBatch(r *Run, in any, a *Arguments) any {
 	return &object.List{Items: rows, Generator: true}
 }
 
-// filterSlice returns the given number of lists, the first of which are longer by one item where the
-// items do not divide evenly. fill_with extends all others by one item, as in Jinja2.
+// filterSlice returns the given number of lists, the first of which are longer by one item where
+// the items do not divide evenly. fill_with extends all others by one item, as in Jinja2.
 func filterSlice(r *Run, in any, a *Arguments) any {
 	items, n := r.Iterate(in), a.positive(0, "slices")
 	fill, _ := a.Value(1, "fill_with")

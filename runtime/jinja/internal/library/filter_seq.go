@@ -253,9 +253,9 @@ func filterUnique(r *Run, in any, a *Arguments) any {
 // groupNames are the attributes of the pairs that groupby returns.
 var groupNames = []string{"grouper", "list"}
 
-// filterGroupby returns pairs of a key and the items with that key, in the order of the keys. Unless
-// case_sensitive is set, keys that differ only in case are equal and the key of the first item
-// counts.
+// filterGroupby returns pairs of a key and the items with that key, in the order of the keys.
+// Unless case_sensitive is set, keys that differ only in case are equal and the key of the first
+// item counts.
 func filterGroupby(r *Run, in any, a *Arguments) any {
 	key := r.getter(a, 0)
 	items := r.copy(r.Iterate(in))

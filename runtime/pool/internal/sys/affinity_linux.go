@@ -50,12 +50,16 @@ func maskPUs(mask []uint64) []int {
 }
 
 // Pin binds a thread to one PU and reads the binding back, because some sandboxes accept the call
-// and ignore it. Thread 0 is the caller.
+// and ignore it. Thread 0 is the caller. It returns an error that wraps ErrNoAffinity if the system
+// binds no threads.
 func Pin(thread, pu int) error {
 	mask := make([]uint64, pu/64+1)
 	mask[pu/64] = 1 << (pu % 64)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(thread), uintptr(len(mask)*8),
 		uintptr(unsafe.Pointer(&mask[0]))); errno != 0 {
+		if errno == unix.EPERM || errno == unix.ENOSYS {
+			return fmt.Errorf("%w (sched_setaffinity: %w)", ErrNoAffinity, errno)
+		}
 		return fmt.Errorf("binding a worker to PU %d: %w", pu, errno)
 	}
 	got, err := ThreadPUs(thread)
@@ -63,8 +67,7 @@ func Pin(thread, pu int) error {
 		return fmt.Errorf("reading back the binding to PU %d: %w", pu, err)
 	}
 	if !slices.Equal(got, []int{pu}) {
-		return fmt.Errorf("a worker bound to PU %d may run on %s: the system ignores affinity; start without "+
-			"pinning", pu, FormatSet(got))
+		return fmt.Errorf("%w (a thread bound to PU %d may run on %s)", ErrNoAffinity, pu, FormatSet(got))
 	}
 	return nil
 }

@@ -1,9 +1,13 @@
 package sys
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 )
+
+// ErrNoAffinity is wrapped by errors of Pin on systems that bind no threads, such as a sandbox.
+var ErrNoAffinity = errors.New("the system does not bind threads to PUs")
 
 // FormatSet formats an ascending list of PUs as the kernel does: 0-3,8.
 func FormatSet(pus []int) string {
