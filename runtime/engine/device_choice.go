@@ -213,8 +213,8 @@ func measuredPrompt(r *forward.Runner, n int) []int32 {
 	return tokens
 }
 
-// fastest returns the shortest time of f, which piece calls, by a clock. The first time does not count,
-// unless it reaches measureLimit and f does not compile.
+// fastest returns the shortest time of f, which piece calls, by a clock. The first time does not
+// count, unless it reaches measureLimit and f does not compile.
 func fastest(now func() time.Time, piece func(func() error) error, f func() error, compiles bool) (best time.Duration,
 	err error) {
 	var all time.Duration

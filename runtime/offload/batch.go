@@ -74,13 +74,13 @@ func (in *inputs) describe(b *kvcache.Batch, kinds []kvcache.Kind, number uint32
 				in.put(int(block))
 			}
 		}
-		words := max(leastTable, 1<<bits.Len(uint(len(in.host)-at.at/4-1)))
+		words := max(minTable, 1<<bits.Len(uint(len(in.host)-at.at/4-1)))
 		in.host = append(in.host, make([]uint32, at.at/4+words-len(in.host))...)
 	}
 }
 
-// leastTable is the least number of words for the tables of a store.
-const leastTable = 16
+// minTable is the least number of words for the tables of a store.
+const minTable = 16
 
 // shape appends what the steps of a forward depend on: the numbers of rows and of list entries, the
 // places of lists, and the blocks that are copied to the cores.
@@ -120,13 +120,13 @@ func (in *inputs) at(p place) device.Slice {
 	return device.Slice{Buffer: in.words.Buffer, Offset: uint64(p.at)}
 }
 
-// mostParts limits the goroutines of divide.
-const mostParts = 16
+// maxParts limits the goroutines of divide.
+const maxParts = 16
 
 // divide calls f for parts of n items, from several goroutines if parts have at least so many
 // items, and returns their errors.
 func divide(n, least int, f func(from, to int) error) error {
-	parts := min(mostParts, runtime.GOMAXPROCS(0), n/least)
+	parts := min(maxParts, runtime.GOMAXPROCS(0), n/least)
 	if parts <= 1 {
 		return f(0, n)
 	}
@@ -142,6 +142,6 @@ func divide(n, least int, f func(from, to int) error) error {
 // powerOfTwo returns the least power of two that is not below n, a positive number.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
 
-// leastStatic is the least number of rows for which kernels of fixed rows are compiled. Products of
+// minStatic is the least number of rows for which kernels of fixed rows are compiled. Products of
 // fewer rows are bound by memory.
-const leastStatic = 16
+const minStatic = 16

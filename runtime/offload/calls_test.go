@@ -100,20 +100,20 @@ func TestReusedCommands(t *testing.T) {
 func TestRecordingsLimit(t *testing.T) {
 	freed := 0
 	var r recordings
-	for shape := range byte(3 * mostRecordings / 2) {
+	for shape := range byte(3 * maxRecordings / 2) {
 		if err := r.limit(); err != nil {
 			t.Fatal(err)
 		}
 		r.keep([]byte{shape}, 0, 1, freeing{&freed})
 	}
-	if n := len(r.list); n != mostRecordings/2 || freed != mostRecordings || r.find([]byte{0}, 0, 1) != nil {
+	if n := len(r.list); n != maxRecordings/2 || freed != maxRecordings || r.find([]byte{0}, 0, 1) != nil {
 		t.Errorf("%d commands are kept and %d were freed", n, freed)
 	}
-	if err := r.free(); err != nil || freed != 3*mostRecordings/2 || len(r.list) != 0 {
+	if err := r.free(); err != nil || freed != 3*maxRecordings/2 || len(r.list) != 0 {
 		t.Errorf("%d were freed, %d are left: %v", freed, len(r.list), err)
 	}
 	r.keep([]byte{1}, 0, 1, freeing{&freed})
-	if r.abandon(); len(r.list) != 0 || freed != 3*mostRecordings/2 {
+	if r.abandon(); len(r.list) != 0 || freed != 3*maxRecordings/2 {
 		t.Errorf("abandon: %d are left, %d were freed", len(r.list), freed)
 	}
 }

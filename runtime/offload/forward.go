@@ -158,7 +158,7 @@ func (f *forward) begin(ctx context.Context) error {
 	if err := f.sendInputs(op); err != nil {
 		return err
 	}
-	if f.batch.Rows() < leastStatic { // static kernels come and go
+	if f.batch.Rows() < minStatic { // static kernels come and go
 		s.shape = s.in.shape(s.shape[:0], f.batch, s.staged)
 	} else {
 		s.shape = s.shape[:0]
@@ -250,7 +250,7 @@ func (f *forward) canRead(from, to int) (ready bool, err error) {
 // prediction, at least one.
 func (f *forward) segmentEnd(from int) int {
 	end := min(from+unboundedOps, f.end)
-	if f.batch.Rows() >= leastStatic && !f.blocks.shared {
+	if f.batch.Rows() >= minStatic && !f.blocks.shared {
 		end = min(from+unboundedLong, f.end)
 	}
 	if p := f.onCores.Next(from); p != nil {

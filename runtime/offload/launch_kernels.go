@@ -49,9 +49,9 @@ func quantization(path microkernel.Compute, n int) kernels.Norm {
 	return kernels.Norm{Path: path}.For(n)
 }
 
-// mostPartBytes is the size of the results of blocks above which attention of few rows reads its
+// maxPartBytes is the size of the results of blocks above which attention of few rows reads its
 // blocks one after the other.
-const mostPartBytes = 256 << 20
+const maxPartBytes = 256 << 20
 
 func attentionOf(op *model.Op) kernels.Attention {
 	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0,
@@ -61,9 +61,9 @@ func attentionOf(op *model.Op) kernels.Attention {
 // partsOf returns the kernels of an attention whose sequences have at most the given number of
 // tokens in the batch, or false if they are for fewer rows.
 func partsOf(op *model.Op, tokens int) (part kernels.AttentionPart, merge kernels.AttentionMerge, ok bool) {
-	const mostRows = 8
+	const maxRows = 8
 	rows := tokens * (op.Heads.Q / op.Heads.KV)
-	if rows > mostRows || op.Heads.Dim%16 != 0 {
+	if rows > maxRows || op.Heads.Dim%16 != 0 {
 		return part, merge, false
 	}
 	rows = powerOfTwo(rows) // so that few kernels have to be compiled

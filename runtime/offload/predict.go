@@ -17,7 +17,7 @@ import (
 // late by a multiple of the prediction.
 const (
 	firstTimeout = time.Minute     // for segments of unknown duration
-	leastTimeout = 2 * time.Second // for others, in addition to patience times the prediction
+	minTimeout   = 2 * time.Second // for others, in addition to patience times the prediction
 	patience     = 20
 )
 

@@ -25,7 +25,7 @@ func (g *rig) assumeFast() {
 // TestPredictor checks that predictions follow the work of ops and the number of rows, and that
 // limits follow predictions.
 func TestPredictor(t *testing.T) {
-	p := &predictor{work: []float64{1, 10, 100}, kind: make([]int, 3), windows: make([]int, 3), least: leastTimeout}
+	p := &predictor{work: []float64{1, 10, 100}, kind: make([]int, 3), windows: make([]int, 3), least: minTimeout}
 	if d := p.limit(0, 3, rowsAt(8, 0)); d != firstTimeout {
 		t.Errorf("the limit of a segment of unknown duration is %v", d)
 	}
@@ -49,7 +49,7 @@ func TestPredictor(t *testing.T) {
 	if got := p.predict(0, 2, rowsAt(64, 0)); got != 11*time.Millisecond {
 		t.Errorf("a chunk after a decode batch: %v", got)
 	}
-	if got := p.limit(0, 1, rowsAt(64, 0)); got != leastTimeout+patience*time.Millisecond || got >= 3*time.Second {
+	if got := p.limit(0, 1, rowsAt(64, 0)); got != minTimeout+patience*time.Millisecond || got >= 3*time.Second {
 		t.Errorf("the limit of a short segment is %v", got)
 	}
 	p.learn(19*time.Millisecond, 0, 2, rowsAt(64, 0))
@@ -62,7 +62,7 @@ func TestPredictor(t *testing.T) {
 // up to a window, and is learned separately from that of products.
 func TestPredictorAttention(t *testing.T) {
 	p := &predictor{work: []float64{100, 1, 1}, kind: []int{rowWork, attentionWork, attentionWork},
-		windows: []int{0, 0, 1000}, least: leastTimeout}
+		windows: []int{0, 0, 1000}, least: minTimeout}
 	const ms = time.Millisecond
 	near := func(what string, got, want time.Duration) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestAwait(t *testing.T) {
 // TestFit compares the ends of segments with predictions of each length.
 func TestFit(t *testing.T) {
 	p := &predictor{work: []float64{1, 10, 3, 2, 1, 10, 3, 2}, kind: []int{0, 0, 1, 0, 0, 0, 1, 0},
-		windows: []int{0, 0, 5, 0, 0, 0, 9, 0}, least: leastTimeout}
+		windows: []int{0, 0, 5, 0, 0, 0, 9, 0}, least: minTimeout}
 	b := rowsAt(4, 30)
 	compare := func(what string) {
 		t.Helper()

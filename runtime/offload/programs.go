@@ -109,7 +109,7 @@ type verifiedKey struct {
 // Limits of a verification.
 const (
 	verifyTimeout = time.Minute
-	mostDistance  = 1e-2 // of results that differ by rounding
+	maxDistance   = 1e-2 // of results that differ by rounding
 )
 
 // verify runs a tile of a kernel on the device and in Go, and reports whether the results are
@@ -136,7 +136,7 @@ func (p *programs) verify(d description, program device.Program) (exact bool, er
 		switch {
 		case !p.rounding:
 			return false, unsupported("%s: arithmetic that is not exact (%v)", i.Name, err)
-		case m.Distance > mostDistance:
+		case m.Distance > maxDistance:
 			return false, unsupported("%s: wrong results (%v)", i.Name, err)
 		}
 	} else if err != nil {

@@ -147,7 +147,7 @@ func newRunner(o *Options) (*Runner, error) {
 	r := &Runner{dev: o.Device, info: info, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
 		programs: programs{dev: o.Device, rounding: o.Rounding, list: map[description]device.Program{}}, rows: o.Rows,
 		onCores: parts, ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
-	r.times.least = cmp.Or(o.LeastTimeout, leastTimeout)
+	r.times.least = cmp.Or(o.LeastTimeout, minTimeout)
 	if o.Static {
 		r.static = variants.New[staticProduct](variants.Options{Device: o.Device, Ended: o.Prepared})
 	}

@@ -63,7 +63,7 @@ func (f *forward) fill(op *model.Op, embeddings, angles []float32) error {
 	if len(angles) > 0 {
 		rotated = attention.NewAngles(f.model, f.batch.Rows(), unsafe.Pointer(&angles[0]))
 	}
-	return divide(f.batch.Rows(), leastFilled, func(from, to int) error {
+	return divide(f.batch.Rows(), minFilled, func(from, to int) error {
 		padded := make([]float32, stride)
 		row := padded[:hidden]
 		for i := from; i < to; i++ {
@@ -90,8 +90,8 @@ func (f *forward) fill(op *model.Op, embeddings, angles []float32) error {
 	})
 }
 
-// leastFilled is the least number of rows that a goroutine fills.
-const leastFilled = 16
+// minFilled is the least number of rows that a goroutine fills.
+const minFilled = 16
 
 // resizeParts makes room for the results of blocks of the batch, unless they take too much memory.
 func (f *forward) resizeParts() error {
@@ -106,7 +106,7 @@ func (f *forward) resizeParts() error {
 			most = max(most, partBytes(op, part, s))
 		}
 	}
-	if most > mostPartBytes {
+	if most > maxPartBytes {
 		return nil
 	}
 	err := f.set.resize(f.dev, &f.set.parts, most, device.DeviceLocal)
@@ -193,14 +193,14 @@ func (f *forward) finish() error {
 	return nil
 }
 
-// mostStagedLogits limits the logits that the last segment copies to host-visible memory, in bytes.
-const mostStagedLogits = 16 << 20
+// maxStagedLogits limits the logits that the last segment copies to host-visible memory, in bytes.
+const maxStagedLogits = 16 << 20
 
 // stagedLogits returns the bytes of logits that the last segment copies to host-visible memory, so
 // that no other submission is needed to read them; 0: none.
 func (f *forward) stagedLogits() uint64 {
 	n := uint64(4 * len(f.batch.LogitRows) * f.strides[model.BufLogits])
-	if n > mostStagedLogits || f.blocks.host == device.DeviceLocal {
+	if n > maxStagedLogits || f.blocks.host == device.DeviceLocal {
 		return 0
 	}
 	return n

@@ -87,13 +87,16 @@ func TestSamples(t *testing.T) {
 	dev := sim.New(sim.Config{})
 	defer dev.Close()
 	list := []description{addRows{}, gatherRows{}, kernels.Norm{Norm: true, Float: true, Words: 1},
-		kernels.Norm{Path: microkernel.ComputeInt8, Words: 1}, kernels.Norm{Path: microkernel.ComputeInt8Superblock, Words: 1},
+		kernels.Norm{Path: microkernel.ComputeInt8, Words: 1},
+		kernels.Norm{Path: microkernel.ComputeInt8Superblock, Words: 1},
 		kernels.Norm{Path: microkernel.ComputeInt8K, Words: 1},
 		kernels.Norm{Norm: true, Float: true, Path: microkernel.ComputeInt8, Words: 1},
 		kernels.Rotate{HeadDim: 32, Rotated: 16, Neox: true, QNorm: true, KNorm: true}, kernels.Rotate{HeadDim: 64},
 		kernels.Norm{Add: true, Norm: true, Float: true, Path: microkernel.ComputeInt8K, Words: 1},
-		kernels.AttentionPart{HeadDim: 32, Rows: 4, Softcap: true}, kernels.AttentionPart{HeadDim: 64, Rows: 1, Window: true},
-		kernels.AttentionMerge{HeadDim: 32, Rows: 8, Sinks: true}, kernels.AttentionMerge{HeadDim: 64, Rows: 1, Window: true},
+		kernels.AttentionPart{HeadDim: 32, Rows: 4, Softcap: true},
+		kernels.AttentionPart{HeadDim: 64, Rows: 1, Window: true},
+		kernels.AttentionMerge{HeadDim: 32, Rows: 8, Sinks: true},
+		kernels.AttentionMerge{HeadDim: 64, Rows: 1, Window: true},
 		kernels.Attention{HeadDim: 32, Rows: 8}, kernels.Attention{HeadDim: 32, Rows: 4, Window: true, Softcap: true}}
 	for _, g := range []kernels.GEMM{{Weight: qtype.Q8_0, Path: microkernel.ComputeInt8, Bias: true},
 		{Weight: qtype.Q4_K, Path: microkernel.ComputeInt8Superblock, Epilogue: kernels.Gated, Unit: kernels.GeGLU},

@@ -51,8 +51,8 @@ type recordingKey struct {
 	from, to int
 }
 
-// mostRecordings is the number of recordings from which a forward begins without them.
-const mostRecordings = 64
+// maxRecordings is the number of recordings from which a forward begins without them.
+const maxRecordings = 64
 
 // find returns the commands of a segment, nil if there are none.
 func (r *recordings) find(shape []byte, from, to int) device.Commands {
@@ -69,7 +69,7 @@ func (r *recordings) keep(shape []byte, from, to int, c device.Commands) {
 
 // limit frees the recordings if they are too many.
 func (r *recordings) limit() error {
-	if len(r.list) < mostRecordings {
+	if len(r.list) < maxRecordings {
 		return nil
 	}
 	return r.free()

@@ -59,7 +59,7 @@ func (c *blockCopier) of(segments func(store int) []kvcache.BlockID) (list []sta
 
 // copiesRows reports whether the keys and values of batches of so many rows are copied row by row,
 // which moves less than whole blocks.
-func (c *blockCopier) copiesRows(rows int) bool { return c.gathers && rows < leastStatic }
+func (c *blockCopier) copiesRows(rows int) bool { return c.gathers && rows < minStatic }
 
 // canGather reports whether the kernels that copy rows support the heads of all layers.
 func (c *blockCopier) canGather() bool {
@@ -89,8 +89,8 @@ func (c *blockCopier) rows(list []stagedBlock, rows int) ([]stagedBlock, uint64)
 	return list, bytes
 }
 
-// mostGathered limits the distance of the layers that one kernel copies, in words.
-const mostGathered = 1 << 30
+// maxGathered limits the distance of the layers that one kernel copies, in words.
+const maxGathered = 1 << 30
 
 // alike returns how many of the first layers of a list one kernel can copy, and the words of the
 // cache from one layer to the next.
@@ -101,7 +101,7 @@ func (c *blockCopier) alike(list []stagedBlock) (n, layerWords int) {
 		distance := (p.First - last.First) / 4
 		if p.Layout != first.Layout || p.Head != first.Head || p.Block != first.Block || distance < 0 ||
 			c.layers.Of[list[n].layer] != c.layers.Of[list[0].layer] || list[n].length != list[0].length ||
-			n > 1 && distance != layerWords || (p.First-first.First)/4 > mostGathered {
+			n > 1 && distance != layerWords || (p.First-first.First)/4 > maxGathered {
 			break
 		}
 		layerWords = distance
@@ -217,7 +217,7 @@ func (c *blockCopier) scatter(list []stagedBlock, stage device.Slice) error {
 	if err != nil {
 		return err
 	}
-	return divide(len(list), leastCopied, func(first, end int) error {
+	return divide(len(list), minCopied, func(first, end int) error {
 		for i := first; i < end; i++ {
 			copy(list[i].memory(c), from[list[i].at-list[0].at:])
 		}
@@ -225,8 +225,8 @@ func (c *blockCopier) scatter(list []stagedBlock, stage device.Slice) error {
 	})
 }
 
-// leastCopied is the least number of blocks that a goroutine copies.
-const leastCopied = 4
+// minCopied is the least number of blocks that a goroutine copies.
+const minCopied = 4
 
 // staged returns the staging buffer from the first entry of a list to its last one. It reads a
 // buffer that is not host-visible.

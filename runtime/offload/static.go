@@ -21,7 +21,7 @@ type staticProduct = kernels.Static
 
 // Static reports whether an op of a forward of so many rows may have kernels of fixed rows.
 func Static(op *model.Op, rows int) bool {
-	return op.Kind == model.OpMatMul && !op.Wanted && rows >= leastStatic
+	return op.Kind == model.OpMatMul && !op.Wanted && rows >= minStatic
 }
 
 // shape describes the product of weight i of an op.
@@ -42,7 +42,7 @@ func (r *Runner) shape(op *model.Op, i, rows int) staticProduct {
 // first. Forwards launch those that are ready, whose results have the bits of the others. Prepare
 // may be called concurrently with a forward; it does nothing without Options.Static.
 func (r *Runner) Prepare(rows int, urgent bool) {
-	if r.static == nil || rows < leastStatic || rows > r.rows {
+	if r.static == nil || rows < minStatic || rows > r.rows {
 		return
 	}
 	var jobs []variants.Job[staticProduct]
@@ -69,7 +69,7 @@ func (r *Runner) Prepare(rows int, urgent bool) {
 
 // ready returns the compiled kernel of a product of one shape, or nil.
 func (r *Runner) ready(s staticProduct) device.Program {
-	if r.static == nil || s.M < leastStatic {
+	if r.static == nil || s.M < minStatic {
 		return nil
 	}
 	return r.static.Ready(s)

@@ -52,7 +52,7 @@ func testStatic(t *testing.T, dev device.Device) {
 	want := cores.onlyCores()
 
 	g.prompt(tokens[:64])
-	g.runner.Prepare(leastStatic-1, false) // no kernels
+	g.runner.Prepare(minStatic-1, false) // no kernels
 	if err := g.onDevice(); err != nil {
 		t.Fatal(err)
 	}

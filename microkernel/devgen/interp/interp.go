@@ -212,7 +212,8 @@ func (m *machine) transfer(load bool, binding int32, index []uint32, offset uint
 	for _, l := range active {
 		p := 4 * (uint64(index[l]) + uint64(offset))
 		if p+4 > uint64(len(buf)) {
-			return fmt.Errorf("invocation %d: word %d of %s, which has %d", l, p/4, m.k.Bindings[binding].Name, len(buf)/4)
+			return fmt.Errorf("invocation %d: word %d of %s, which has %d", l, p/4, m.k.Bindings[binding].Name,
+				len(buf)/4)
 		}
 		w := (*[4]byte)(buf[p:])
 		if load {

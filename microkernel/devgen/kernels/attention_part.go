@@ -24,11 +24,11 @@ type AttentionPart struct {
 }
 
 const (
-	mostPartRows = 8
-	partSize     = 256 // invocations that read a block of many dimensions
-	stageDims    = 128 // dimensions of keys or values in shared memory
-	panelPad     = 8   // words after a panel there, so that invocations access distinct banks
-	partUnroll   = 16
+	maxPartRows = 8
+	partSize    = 256 // invocations that read a block of many dimensions
+	stageDims   = 128 // dimensions of keys or values in shared memory
+	panelPad    = 8   // words after a panel there, so that invocations access distinct banks
+	partUnroll  = 16
 )
 
 // PartWords returns the words of a row of a block in parts.
@@ -36,9 +36,9 @@ func PartWords(headDim int) int { return headDim + 2 }
 
 // supportsParts returns why there is no attention by parts, or nil.
 func supportsParts(headDim, rows int) error {
-	if headDim < lanes || headDim > 512 || headDim%lanes != 0 || rows < 1 || rows > mostPartRows {
+	if headDim < lanes || headDim > 512 || headDim%lanes != 0 || rows < 1 || rows > maxPartRows {
 		return fmt.Errorf("device attention by parts: %d rows of %d dimensions; use 1 to %d rows and a multiple of %d "+
-			"up to 512 dimensions", rows, headDim, mostPartRows, lanes)
+			"up to 512 dimensions", rows, headDim, maxPartRows, lanes)
 	}
 	return nil
 }

@@ -148,7 +148,8 @@ func testRotate(t *testing.T, r *rand.Rand, o Rotate) {
 
 func TestAttention(t *testing.T) {
 	for i, o := range []Attention{
-		{HeadDim: 16, Rows: 4}, {HeadDim: 64, Rows: 4}, {HeadDim: 40, Rows: 3}, {HeadDim: 128, Rows: 8}, {HeadDim: 80, Rows: 1, Softcap: true},
+		{HeadDim: 16, Rows: 4}, {HeadDim: 64, Rows: 4}, {HeadDim: 40, Rows: 3}, {HeadDim: 128, Rows: 8},
+		{HeadDim: 80, Rows: 1, Softcap: true},
 		{HeadDim: 16, Rows: 4, Window: true}, {HeadDim: 24, Rows: 5, Window: true, Softcap: true},
 		{HeadDim: 32, Rows: 4, Sinks: true}, {HeadDim: 192, Rows: 2}, {HeadDim: 16, Rows: 5, Window: true, Sinks: true},
 	} {

@@ -11,8 +11,8 @@ import (
 //
 // Bindings: x (rows of float32), y (with Add: rows of float32), weight (with Norm: N float32), out
 // (with Float: rows of float32), quantized (with an integer Path: rows of quantized activations).
-// out may be x. With an integer Path strides are multiples of four. Push words: n, x_stride, y_stride (with Add), out_stride, quantized_stride, eps
-// (float32).
+// out may be x. With an integer Path strides are multiples of four. Push words: n, x_stride,
+// y_stride (with Add), out_stride, quantized_stride, eps (float32).
 type Norm struct {
 	Add   bool           // first add y to x
 	Norm  bool           // false: the rows are quantized as they are

@@ -31,7 +31,7 @@ func (g GEMM) For(m int, matrixUnit bool) Product {
 		return RowGEMM(g)
 	case integer && matrixUnit:
 		g.Rows, g.Panels = 16, 0
-		for g.Rows < min(m, mostTensorRows) {
+		for g.Rows < min(m, maxTensorRows) {
 			g.Rows *= 2
 		}
 		return TensorGEMM(g)

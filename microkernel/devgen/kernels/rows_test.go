@@ -109,7 +109,8 @@ func spoil(x []float32, n int) {
 
 func TestNormRefuses(t *testing.T) {
 	bf16 := Norm{Norm: true, Float: true, Path: microkernel.ComputeBF16, Words: 1}
-	for _, o := range []Norm{{Words: 1}, {Norm: true, Words: 1}, {Float: true, Words: 1}, {Norm: true, Float: true, Words: 3},
+	for _, o := range []Norm{{Words: 1}, {Norm: true, Words: 1}, {Float: true, Words: 1},
+		{Norm: true, Float: true, Words: 3},
 		{Add: true, Path: microkernel.ComputeInt8, Words: 1}, bf16} {
 		if k, err := o.Kernel(); err == nil {
 			t.Errorf("%+v gives %s, want an error", o, k.Name)

@@ -24,9 +24,9 @@ const (
 	tensorWarps = 4 // of a workgroup, along the columns
 	stages      = 4
 
-	mostTensorRows = 64
-	actWords       = kernel.ActQ8Bytes / b32
-	chunk          = 4 // words of an asynchronous copy
+	maxTensorRows = 64
+	actWords      = kernel.ActQ8Bytes / b32
+	chunk         = 4 // words of an asynchronous copy
 )
 
 // warpPanels returns the panels of each weight that a warp computes.
@@ -50,7 +50,7 @@ func (g TensorGEMM) Kernel() (*devgen.Kernel, error) {
 	switch {
 	case g.Path == kernel.ComputeF32:
 		return nil, fmt.Errorf("device product: tensor cores do not compute path %s", g.Path)
-	case g.Rows%16 != 0 || g.Rows < 16 || g.Rows > mostTensorRows:
+	case g.Rows%16 != 0 || g.Rows < 16 || g.Rows > maxTensorRows:
 		return nil, fmt.Errorf("device product: %d rows per workgroup on tensor cores; use 16, 32, 48 or 64", g.Rows)
 	}
 	t := tensor{product: newProduct(GEMM(g), "tensor", tensorSize), d: g.Weight.Desc(), warpPanels: g.warpPanels()}

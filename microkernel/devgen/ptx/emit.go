@@ -141,7 +141,8 @@ func (e *emitter) memory(in *devgen.Instr) error {
 		for i, v := range in.Dst {
 			to[i] = e.register(v)
 		}
-		e.line("ld.global.v4.%s {%s}, [%s]", e.typeOf(in.Dst[0]), strings.Join(to[:], ", "), e.global(in.Index, in.Args[0]))
+		e.line("ld.global.v4.%s {%s}, [%s]", e.typeOf(in.Dst[0]), strings.Join(to[:], ", "),
+			e.global(in.Index, in.Args[0]))
 	case devgen.OpStore4:
 		to := e.global(in.Index, in.Args[0])
 		var from [4]string

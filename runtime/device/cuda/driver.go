@@ -126,9 +126,9 @@ func (l *library) load() error {
 		if err := l.call(f, "cuDriverGetVersion", out.Addr()); err != nil {
 			return err
 		}
-		if l.version = out.U32(0); l.version < leastVersion {
+		if l.version = out.U32(0); l.version < minVersion {
 			return fmt.Errorf("the CUDA driver is too old: it supports CUDA %s; kernels are PTX 7.0, which CUDA %s "+
-				"brought; install a newer NVIDIA driver", versionText(l.version), versionText(leastVersion))
+				"brought; install a newer NVIDIA driver", versionText(l.version), versionText(minVersion))
 		}
 		if err := l.call(f, "cuDeviceGetCount", out.Addr()); err != nil {
 			return err
@@ -142,8 +142,8 @@ func (l *library) load() error {
 	})
 }
 
-// leastVersion is the version of CUDA from which drivers compile the PTX of kernels.
-const leastVersion = 11000
+// minVersion is the version of CUDA from which drivers compile the PTX of kernels.
+const minVersion = 11000
 
 // versionText formats a version of CUDA: 12040 is 12.4.
 func versionText(v uint32) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

@@ -18,7 +18,7 @@ const inputItems = "/input_items"
 // Numbers of items of a page.
 const (
 	defaultItems = 20
-	mostItems    = 100
+	maxItems     = 100
 )
 
 // listItems answers GET /v1/responses/{id}/input_items with a page of the input of an answer. The
@@ -42,8 +42,8 @@ func listItems(w http.ResponseWriter, r *http.Request, t *turn) {
 	limit := defaultItems
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > mostItems {
-			apierr.Invalid("limit", "is %q; use a number from 1 to %d", jsontext.Clip(text), mostItems).Write(w)
+		if err != nil || n < 1 || n > maxItems {
+			apierr.Invalid("limit", "is %q; use a number from 1 to %d", jsontext.Clip(text), maxItems).Write(w)
 			return
 		}
 		limit = n
