@@ -133,7 +133,8 @@ func (o *Options) read() (m *model.Model, shards *tp.Shards, err error) {
 		if m, err = modelfile.Load(o.File); err == nil {
 			shards, err = divideModel(m, o.Plan)
 		}
-		if path := o.File.Path(); err != nil && path != "" {
+		// gguf.ErrChanged names the file itself.
+		if path := o.File.Path(); err != nil && path != "" && !errors.Is(err, gguf.ErrChanged) {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 	})
