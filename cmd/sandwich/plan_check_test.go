@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
+	"sandwich/runtime/device"
 	"sandwich/runtime/device/rates"
 	"sandwich/runtime/device/sim"
 	"sandwich/topotree"
@@ -115,6 +117,10 @@ func conditions(name string) (bool, error) {
 		tree, pus := host.Machine.Tree, topotree.NewCPUSet(0, 1)
 		return pus.In(host.Allowed()) && pus.In(host.Machine.Online) && host.QuotaPUs() == 0 &&
 			isomorph.Digest(tree, topotree.NewCPUSet(0)) == isomorph.Digest(tree, topotree.NewCPUSet(1)), nil
+	case "vulkan-device":
+		return slices.ContainsFunc(device.List(context.Background()), func(f device.Found) bool {
+			return f.ID == "vulkan:0" && f.Err == nil
+		}), nil
 	case "spare-isa":
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)
