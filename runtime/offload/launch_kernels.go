@@ -53,6 +53,7 @@ func quantization(path microkernel.Compute, n int) kernels.Norm {
 // blocks one after the other.
 const maxPartBytes = 256 << 20
 
+// attentionOf returns the kernel of an attention whose sequences may have many rows.
 func attentionOf(op *model.Op) kernels.Attention {
 	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0,
 		Sinks: op.Sinks != nil}
@@ -61,9 +62,8 @@ func attentionOf(op *model.Op) kernels.Attention {
 // partsOf returns the kernels of an attention whose sequences have at most the given number of
 // tokens in the batch, or false if they are for fewer rows.
 func partsOf(op *model.Op, tokens int) (part kernels.AttentionPart, merge kernels.AttentionMerge, ok bool) {
-	const maxRows = 8
 	rows := tokens * (op.Heads.Q / op.Heads.KV)
-	if rows > maxRows || op.Heads.Dim%16 != 0 {
+	if kernels.SupportsParts(op.Heads.Dim, rows) != nil {
 		return part, merge, false
 	}
 	rows = powerOfTwo(rows) // so that few kernels have to be compiled

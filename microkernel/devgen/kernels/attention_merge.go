@@ -29,7 +29,7 @@ func (o AttentionMerge) Grid(kvHeads, sequences int) [3]int {
 
 // Kernel builds the kernel.
 func (o AttentionMerge) Kernel() (*devgen.Kernel, error) {
-	if err := supportsParts(o.HeadDim, o.Rows); err != nil {
+	if err := SupportsParts(o.HeadDim, o.Rows); err != nil {
 		return nil, err
 	}
 	name := fmt.Sprintf("attention_merge_%d_x%d", o.HeadDim, o.Rows)

@@ -34,8 +34,8 @@ const (
 // PartWords returns the words of a row of a block in parts.
 func PartWords(headDim int) int { return headDim + 2 }
 
-// supportsParts returns why there is no attention by parts, or nil.
-func supportsParts(headDim, rows int) error {
+// SupportsParts returns why AttentionPart cannot compute so many rows of a sequence, or nil.
+func SupportsParts(headDim, rows int) error {
 	if headDim < lanes || headDim > 512 || headDim%lanes != 0 || rows < 1 || rows > maxPartRows {
 		return fmt.Errorf("device attention by parts: %d rows of %d dimensions; use 1 to %d rows and a multiple of %d "+
 			"up to 512 dimensions", rows, headDim, maxPartRows, lanes)
@@ -50,7 +50,7 @@ func (o AttentionPart) Grid(blocks, kvHeads, sequences int) [3]int {
 
 // Kernel builds the kernel.
 func (o AttentionPart) Kernel() (*devgen.Kernel, error) {
-	if err := supportsParts(o.HeadDim, o.Rows); err != nil {
+	if err := SupportsParts(o.HeadDim, o.Rows); err != nil {
 		return nil, err
 	}
 	name := fmt.Sprintf("attention_part_%d_x%d", o.HeadDim, o.Rows)

@@ -110,7 +110,8 @@ func (o *Options) absent(f device.Found) {
 	o.failed(f.ID, f.Err)
 }
 
-// failed reports a failure and records that of a lost device. The end of the context is none.
+// failed reports that a device failed, and records it if the device is lost. It ignores errors of a
+// canceled context.
 func (o *Options) failed(id string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
